@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs Debian's packages that a kind of run needs, where they are missing and we may.
+set -euo pipefail
+case ${1:-test} in
+  test) wanted=(prometheus:promtool) ;;
+  *) echo "usage: $0 test" >&2; exit 2 ;;
+esac
+
+missing=()
+for pair in "${wanted[@]}"; do
+  command -v "${pair#*:}" >/dev/null || missing+=("${pair%%:*}")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+  echo "Missing: ${missing[*]}; tests against them will say so." >&2
+  exit 0
+fi
+echo "Installing ${missing[*]}."
+apt-get update -qq
+# No service may start by being installed.
+DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq "${missing[@]}"

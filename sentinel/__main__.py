@@ -1,0 +1,5 @@
+"""`python -m sentinel` is `sentinel`."""
+
+from sentinel.cli.main import run
+
+run()

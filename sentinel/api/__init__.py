@@ -1,0 +1,1 @@
+"""The HTTP faces: the socket of the CLI and, if asked for, a TCP address."""

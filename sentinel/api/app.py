@@ -1,0 +1,90 @@
+"""The HTTP face as one Starlette application; the socket and the TCP address each get one.
+
+What the product promises but this version cannot do answers 501, so that a client sees
+"not yet" and never mistakes it for a wrong address.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from sentinel.api.access import Gate
+from sentinel.api.answers import answering, failure, unroutable
+from sentinel.api.aside import Seats
+from sentinel.api.peer import who
+from sentinel.api.routes import ASK_WITHIN, Asking, History, House
+from sentinel.core.model.command import Reload
+from sentinel.core.model.errors import SentinelError
+
+__all__ = ["History", "House", "build_api"]
+
+EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+NOT_YET = ("/", "/api/v1/{rest:path}", "/api/v2/{rest:path}")
+
+
+def build_api(
+    house: House,
+    *,
+    token: Callable[[], str] | None,
+    trusted: bool,
+    now: Callable[[], datetime],
+    open_reads: bool = True,
+) -> Starlette:
+    """`trusted`: the unix socket, where no token is asked for.
+
+    `open_reads`: reading needs no token, as on a loopback address.
+    """
+    seats = Seats()
+    gate = Middleware(Gate, token=token, open_reads=open_reads)
+    app = Starlette(
+        routes=[*Asking(house, seats, now).routes(), *_of_prometheus(house, seats), *_not_yet()],
+        middleware=[] if trusted else [gate],
+        exception_handlers={HTTPException: unroutable},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _of_prometheus(house: House, seats: Seats) -> list[Route]:
+    """The paths that every tool around Prometheus knows, with Prometheus's answers."""
+
+    async def healthy(_: Request) -> Response:
+        return PlainTextResponse("Sentinel is Healthy.\n")
+
+    async def ready(_: Request) -> Response:
+        if house.snapshot().ready:
+            return PlainTextResponse("Sentinel is Ready.\n")
+        return PlainTextResponse("Service Unavailable\n", status_code=503)
+
+    async def metrics(_: Request) -> Response:
+        return Response(await seats.run(house.metrics), media_type=EXPOSITION)
+
+    async def reload(request: Request) -> Response:
+        try:
+            await seats.run(lambda: house.ask(Reload(by=who(request)), deadline=ASK_WITHIN))
+        except SentinelError as error:
+            text = f"failed to reload config: {error.message}\n"
+            return PlainTextResponse(text, status_code=500)
+        return PlainTextResponse("")
+
+    return [
+        Route("/-/healthy", answering(healthy)),
+        Route("/-/ready", answering(ready)),
+        Route("/-/reload", answering(reload), methods=["POST", "PUT"]),
+        Route("/metrics", answering(metrics)),
+    ]
+
+
+def _not_yet() -> list[Route]:
+    async def not_yet(request: Request) -> Response:
+        hint = "Meanwhile: /api/sentinel/v1/status, /metrics, and the sentinel command."
+        return failure(501, f"{request.url.path}: not yet in this version", hint)
+
+    methods = ["GET", "POST", "PUT", "DELETE"]
+    return [Route(path, not_yet, methods=methods) for path in NOT_YET]

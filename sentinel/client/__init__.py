@@ -1,0 +1,1 @@
+"""The typed way to ask a running daemon."""

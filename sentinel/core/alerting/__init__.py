@@ -1,0 +1,1 @@
+"""How alerts come to be, stay, and go."""

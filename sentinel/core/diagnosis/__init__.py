@@ -1,0 +1,1 @@
+"""The named cause behind a failure, with the evidence for it."""

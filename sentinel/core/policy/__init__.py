@@ -1,0 +1,1 @@
+"""What to do, and what not to do, and why."""

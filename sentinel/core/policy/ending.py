@@ -1,0 +1,157 @@
+"""Why a container stopped: by us, by a person, by Docker going down, or by itself.
+
+Exit code 0 proves nothing: a vLLM whose engine dies exits 0. What decides is who asked for
+the stop, as far as anybody saw: our own journal, Docker's events, Docker's own record of a
+manual stop, and the order of the log. What nobody saw and nothing explains is said so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sentinel.core.diagnosis.cause import CAUSES
+from sentinel.core.diagnosis.log import LogReading
+from sentinel.core.model.container import Container, EngineEvent
+from sentinel.core.model.launch import EndedAs, Ending
+
+_STOP_SIGNALS = frozenset(
+    {"", "1", "2", "3", "9", "15", "SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM"}
+)
+_KILLED, _ENDED_UNSEEN = 137, 255
+_SETTLING = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clues:
+    """What is known about one ended launch."""
+
+    container: Container
+    events: Sequence[EngineEvent]  # of this container, of this launch, in order
+    own_stop: bool  # our journal says that we were stopping it
+    log: LogReading | None  # None: it could not be read
+    engine_down_at: datetime | None = None  # when Docker was last lost, if near the end
+
+
+def explain_ending(clues: Clues) -> Ending:
+    """Say how it ended. Same clues, same answer; `because` is a whole sentence."""
+    container = clues.container
+    code = container.exit_code
+    if clues.own_stop:
+        return _ending(clues, EndedAs.OWN, "stopped by Sentinel", "clean_stop")
+    if (stop := _foreign_stop(clues)) is not None:
+        if container.manually_stopped is False:  # Docker marks every stop but its own going down
+            says = f"stopped because Docker itself was shut down at {_clock(stop.at)}"
+            return _ending(clues, EndedAs.ENGINE_SHUTDOWN, says, "external_stop")
+        how = f"docker {stop.action}" if stop.action == "kill" and stop.signal else "docker stop"
+        return _ending(
+            clues,
+            EndedAs.PERSON,
+            f"stopped by a person ({how} at {_clock(stop.at)})",
+            "external_stop",
+        )
+    if container.manually_stopped and not _died_first(clues):
+        return _ending(
+            clues, EndedAs.PERSON, "stopped by a person (Docker's own record)", "external_stop"
+        )
+    if (oom := _oom(clues)) is not None:
+        return _ending(clues, EndedAs.OOM, oom, "cgroup_oom")
+    if clues.log is not None and clues.log.died:
+        return _crash_by_log(clues, clues.log)
+    if _saw_it_die(clues) and not _docker_went_down(clues):
+        return _ending(
+            clues, EndedAs.CRASH, f"exited with code {code} and nobody stopped it", _cause_of(code)
+        )
+    return _unseen(clues)
+
+
+def _unseen(clues: Clues) -> Ending:
+    container, code = clues.container, clues.container.exit_code
+    if clues.log is not None and clues.log.told_to_stop:
+        says = "stopped from outside: its log says that it was told to stop"
+        return _ending(clues, EndedAs.PERSON, says, "external_stop")
+    if code not in (None, 0, _KILLED, 143, _ENDED_UNSEEN) and container.manually_stopped is False:
+        says = f"exited with code {code}; Docker's own record says that nobody stopped it"
+        return _ending(clues, EndedAs.CRASH, says, _cause_of(code))
+    when = "while Docker was down" if _docker_went_down(clues) else "while nobody watched"
+    says = f"stopped with code {code} {when}, and nothing says why"
+    return _ending(clues, EndedAs.UNWITNESSED, says, "unknown")
+
+
+def _crash_by_log(clues: Clues, log: LogReading) -> Ending:
+    """The line itself stays out of the sentence: sentences leave the host, log lines do not."""
+    return _ending(
+        clues,
+        EndedAs.OOM if "oom" in log.cause else EndedAs.CRASH,
+        f"exited with code {clues.container.exit_code} and nobody stopped it; "
+        f"its log says {CAUSES[log.cause].says}",
+        log.cause,
+        log.text,
+    )
+
+
+def _foreign_stop(clues: Clues) -> EngineEvent | None:
+    """The order to stop that came before the death, if somebody gave one."""
+    for event in clues.events:
+        if event.action == "kill" and event.signal in _STOP_SIGNALS | {clues.container.stop_signal}:
+            return event
+        if event.action == "stop":
+            return event
+        if event.action == "die":
+            return _stop_right_after(clues, event)
+    return None
+
+
+def _stop_right_after(clues: Clues, death: EngineEvent) -> EngineEvent | None:
+    """Older engines say `die` before `stop`; both belong to one `docker stop`."""
+    for event in clues.events:
+        if event.action == "stop" and death.at_ns <= event.at_ns <= death.at_ns + 2_000_000_000:
+            return event
+    return None
+
+
+def _died_first(clues: Clues) -> bool:
+    return clues.log is not None and clues.log.died
+
+
+def _oom(clues: Clues) -> str | None:
+    if any(event.action == "oom" for event in clues.events):
+        code = clues.container.exit_code
+        return f"out of memory: Docker reported it, and it exited with code {code}"
+    if clues.container.oom_killed:
+        return "out of memory: Docker's state says OOMKilled"
+    return None
+
+
+def _saw_it_die(clues: Clues) -> bool:
+    return any(event.action == "die" for event in clues.events)
+
+
+def _docker_went_down(clues: Clues) -> bool:
+    ended = clues.container.finished_at
+    if clues.container.exit_code == _ENDED_UNSEEN:
+        return True
+    if clues.engine_down_at is None or ended is None:
+        return False
+    return ended >= clues.engine_down_at - _SETTLING
+
+
+def _cause_of(code: int | None) -> str:
+    if code == _KILLED:
+        return "sigkill_unknown"
+    return "container_runtime_error" if code in (125, 126, 127) else "engine_died"
+
+
+def _ending(clues: Clues, kind: EndedAs, because: str, cause: str, line: str = "") -> Ending:
+    container = clues.container
+    return Ending(
+        kind=kind,
+        because=because,
+        cause=cause,
+        at=container.finished_at,
+        exit_code=container.exit_code,
+        log_line=line,
+    )
+
+
+def _clock(at: datetime) -> str:
+    return at.strftime("%H:%M:%S")

@@ -1,0 +1,62 @@
+"""Has an open intent worked, failed, or is it too early to say?
+
+Settled by looking at the world, never by remembering. The proof of a restart is a real
+completion by the container that was started.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sentinel.core.model.container import Container
+from sentinel.core.model.intent import Intent, Outcome
+from sentinel.core.model.launch import Launch
+from sentinel.core.model.target import Completion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`outcome` None: too early to say."""
+
+    outcome: Outcome | None
+    because: str
+
+
+def verify_restart(
+    intent: Intent,
+    container: Container | None,
+    launch: Launch | None,
+    probe: Completion | None,
+    now: datetime,
+) -> Verdict:
+    """Judge a restart all of whose steps are done."""
+    saw = intent.wish.saw_started_at
+    if container is None:
+        return Verdict(outcome=Outcome.FAILED, because="its container is gone")
+    if container.id != intent.wish.container_id:
+        return Verdict(
+            outcome=Outcome.FAILED, because="somebody replaced the container; hands off the new one"
+        )
+    started = container.started_at is not None and container.started_at > saw
+    if started and not container.is_up and launch is not None and launch.ending is not None:
+        return Verdict(
+            outcome=Outcome.FAILED, because=f"started again, and then {launch.ending.because}"
+        )
+    if started and container.is_up and _proves(probe, launch):
+        assert probe is not None
+        took = (probe.at - intent.reserved_at).total_seconds() if intent.reserved_at else 0.0
+        return Verdict(
+            outcome=Outcome.VERIFIED,
+            because=f"it serves again: a completion by {probe.model or 'its model'} "
+            f"{took:.0f} s after the restart was decided",
+        )
+    if intent.verify_by is not None and now >= intent.verify_by:
+        says = f": {probe.says}" if probe is not None and probe.says else ""
+        return Verdict(
+            outcome=Outcome.FAILED, because=f"not serving by {intent.verify_by:%H:%M:%S}{says}"
+        )
+    return Verdict(outcome=None, because="waiting for a completion by the container started")
+
+
+def _proves(probe: Completion | None, launch: Launch | None) -> bool:
+    """A completion counts only if it was made by this very launch."""
+    return probe is not None and launch is not None and probe.ok and probe.at > launch.started_at

@@ -1,0 +1,85 @@
+"""The promises the core asks of the outside world.
+
+A port is written in the core's words, is as small as its one caller needs, and says
+which errors it raises. Adapters implement ports; only `runtime.app` knows which.
+Looking at containers and acting on them are two ports, so that one day the hands can
+be a process of their own.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from sentinel.core.model.container import Container, EngineEvent, Summary
+from sentinel.core.model.message import Notice
+
+
+class Clock(Protocol):
+    """The only source of time. `now` is for records, `monotonic` for durations."""
+
+    def now(self) -> datetime: ...
+    def monotonic(self) -> float: ...
+
+
+class ContainerEyes(Protocol):
+    """Looks at containers. Every method raises `Transient` when the engine does not answer."""
+
+    def list(self) -> Sequence[Summary]: ...
+
+    def inspect(self, container_id: str) -> Container | None:
+        """The container as it is now, or None if there is none of that id."""
+        ...
+
+    def log_tail(self, container_id: str, *, lines: int, since: datetime | None = None) -> str:
+        """The last `lines` of the container's log, without terminal colours.
+
+        `since`, the start of a launch, leaves out what earlier launches said.
+        """
+        ...
+
+
+class ContainerHands(Protocol):
+    """Acts on containers, and only on the very one that was seen.
+
+    Both methods are safe to repeat. Each raises `Permanent` if the container is no longer
+    the one seen (another id, or started since), `Transient` if the engine refused, and
+    `Ambiguous` if the answer never came.
+    """
+
+    def stop(self, container_id: str, *, if_started_at: datetime, grace: int) -> None:
+        """Stop it, giving it `grace` seconds. Nothing happens if it is not running."""
+        ...
+
+    def start(self, container_id: str, *, if_started_at: datetime) -> None:
+        """Start it. Nothing happens if it has been started since `if_started_at`."""
+        ...
+
+
+class EngineEvents(Protocol):
+    """The engine's own stream of events: a wake-up, never the truth."""
+
+    def follow(
+        self,
+        since_ns: int | None,
+        *,
+        opened: Callable[[], None],
+        heard: Callable[[EngineEvent], None],
+    ) -> None:
+        """Call `opened` once the stream is open, then `heard` for each event; return when it ends.
+
+        Whatever happened before `opened` may have been missed: that is the moment to look at
+        everything. Ends also on silence and on a broken connection; raises `Transient` if it
+        could not be opened at all. `since_ns` replays what the engine still remembers after
+        that instant.
+        """
+        ...
+
+
+class Notifier(Protocol):
+    """Delivers one notice to one channel. May deliver twice; must not lie about once."""
+
+    async def send(self, notice: Notice) -> None:
+        """Raises `Transient` (with fact `retry_after`, seconds, if the other side said so) or
+        `Permanent`; neither may carry the channel's secret.
+        """
+        ...

@@ -1,0 +1,293 @@
+"""Builds everything, starts it, stops it in reverse. The only place that names adapters.
+
+What cannot be had at start (the state directory, the socket, a good configuration) ends the
+process with a sentence; what fails later is a value the loop reasons about.
+"""
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import aiohttp
+import structlog
+
+from sentinel import __version__
+from sentinel.adapters.clock import MachineClock
+from sentinel.adapters.docker_events import DockerEvents
+from sentinel.adapters.docker_eyes import DockerEyes
+from sentinel.adapters.docker_hands import DockerHands
+from sentinel.adapters.systemd import Systemd
+from sentinel.adapters.target_http import TargetHttp
+from sentinel.api.server import ApiServer
+from sentinel.api.snapshot import Snapshot
+from sentinel.config.fault import ConfigRefused
+from sentinel.config.load import Loaded, load_settings
+from sentinel.config.rulefile import RuleFileError
+from sentinel.config.secrets import read_secret_file
+from sentinel.core.model.errors import Permanent
+from sentinel.core.model.moment import stamp
+from sentinel.ports import Clock, ContainerHands
+from sentinel.runtime.assemble import (
+    Outside,
+    assemble,
+    keep_of,
+    retention_of,
+    setting_of,
+)
+from sentinel.runtime.channels import book_of
+from sentinel.runtime.configure import plan_of
+from sentinel.runtime.deliver import OnDone, Send
+from sentinel.runtime.house import House, readings_of
+from sentinel.runtime.judge import WrittenSample
+from sentinel.runtime.keep import StateDir
+from sentinel.runtime.listen import Listener
+from sentinel.runtime.loop import Loop
+from sentinel.runtime.net import Net
+from sentinel.runtime.obey import Obedience
+from sentinel.runtime.plan import Plan
+from sentinel.store.memory import Memory, open_memory
+from sentinel.telemetry import events
+from sentinel.telemetry.metrics import Metrics
+
+_log = structlog.get_logger("sentinel")
+_SEND_WITHIN = 60.0  # seconds; each notifier has a shorter limit of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What was said on the command line; wins over environment and file."""
+
+    config: Path | None = None
+    state_dir: Path | None = None
+    socket: Path | None = None
+
+
+class App:
+    """`hands_of` lets a test put itself between the daemon and what it does."""
+
+    def __init__(
+        self,
+        flags: Flags,
+        env: Mapping[str, str],
+        *,
+        hands_of: Callable[[str], ContainerHands] = DockerHands,
+        memory_of: Callable[[Path], Memory] = open_memory,
+    ) -> None:
+        self._flags, self._env = flags, env
+        self._hands_of, self._memory_of = hands_of, memory_of
+        self.clock: Clock = MachineClock()
+        self._systemd = Systemd(env)
+        self._metrics = Metrics()
+        self._ready = False
+
+    def run(self) -> None:
+        """Raises `ConfigRefused` or `Permanent` if it cannot start."""
+        loaded = self._load()
+        plan = self._plan(loaded)
+        settings = loaded.settings
+        self._state = StateDir(settings.state_dir)
+        self._state.take()
+        watched_until = self._state.last_beat()
+        memory = self._memory_of(self._state.database)
+        self._net = Net()
+        self._net.start()
+        self._session = self._open_session()
+        self._http = TargetHttp(self.clock)
+        host = settings.docker.host
+        loop = assemble(
+            Outside(
+                clock=self.clock,
+                eyes=DockerEyes(host),
+                hands=self._hands_of(host),
+                http=self._http,
+                ask=self._net.submit,
+                send=self._send,
+                shown=self,
+            ),
+            memory,
+            plan,
+            book_of(settings, self._session, self._env),
+            daemon={"version": __version__, "started_at": stamp(self.clock.now())},
+            watched_until=watched_until,
+        )
+        self._serve(loaded, loop, memory)
+
+    def show(self, snapshot: Snapshot, samples: Sequence[WrittenSample], now: datetime) -> None:
+        self._house.publish(snapshot, readings_of(samples))
+        self._state.show(snapshot, now)
+        if not self._ready:
+            self._ready = True
+            self._systemd.ready(f"watching {len(snapshot.status['targets'])} targets")
+
+    def beat(self, now: datetime) -> None:
+        self._state.beat(now)
+        self._systemd.alive()
+
+    def _serve(self, loaded: Loaded, loop: Loop, memory: Memory) -> None:
+        self._loop, self._memory = loop, memory
+        self._house = self._open_house(loop, memory)
+        api = self._open_api(loaded)
+        api.start()
+        stream = DockerEvents(loaded.settings.docker.host)
+        listener = Listener(
+            stream,
+            memory.launches.last_heard_ns(),
+            heard=lambda event: loop.parts.inbox.put(lambda: loop.parts.watch.heard(event)),
+            opened=lambda: loop.parts.inbox.put(loop.parts.watch.look_again),
+        )
+        listener.start()
+        self._catch_signals(loop)
+        self._say_started(loaded, loop)
+        try:
+            loop.run()
+        finally:
+            self._stop(loop, listener, api, memory)
+
+    def _open_house(self, loop: Loop, memory: Memory) -> House:
+        parts = loop.parts
+        house = House(
+            parts.inbox, self.clock, self._state.database, self._state.evidence, self._metrics
+        )
+        house.obey = Obedience(
+            self.clock,
+            memory,
+            parts.history,
+            parts.watch,
+            parts.decider,
+            parts.casebook,
+            self._reload,
+        ).obey
+        return house
+
+    def _open_api(self, loaded: Loaded) -> ApiServer:
+        api = loaded.settings.api
+        assert api.socket is not None
+        token = api.token_file
+        return ApiServer(
+            self._house,
+            socket=api.socket,
+            socket_group=api.socket_group,
+            listen=api.listen,
+            token=(lambda: read_secret_file(token, self._env)) if token else None,
+            now=self.clock.now,
+        )
+
+    def _catch_signals(self, loop: Loop) -> None:
+        def stop(_signal: int, _frame: object) -> None:
+            loop.stop()
+            loop.parts.inbox.put(lambda: None)
+
+        def reload(_signal: int, _frame: object) -> None:
+            loop.parts.inbox.put(lambda: self._reload_quietly("SIGHUP"))
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
+        signal.signal(signal.SIGHUP, reload)
+
+    def _say_started(self, loaded: Loaded, loop: Loop) -> None:
+        now = self.clock.now()
+        for concern in (*loaded.warnings, *loop.plan.problems):
+            _log.warning(events.PROBLEM_SEEN, because=str(concern))
+        loop.parts.history.write(
+            events.DAEMON_STARTED,
+            f"mode {loop.plan.mode}",
+            at=now,
+            version=__version__,
+            config=loaded.fingerprint[:12],
+        )
+        self._metrics.reload_successful.set(1)
+        self._metrics.reloaded_at.set(now.timestamp())
+
+    def _stop(self, loop: Loop, listener: Listener, api: ApiServer, memory: Memory) -> None:
+        self._systemd.stopping()
+        loop.parts.history.write(events.DAEMON_STOPPING, "told to stop", at=self.clock.now())
+        listener.stop()
+        api.stop(2.0)
+        self._close_connections()
+        self._net.stop(2.0)
+        memory.close()
+
+    # loading, and loading again
+
+    def _load(self) -> Loaded:
+        flags = self._flags
+        return load_settings(
+            flags.config, env=self._env, state_dir=flags.state_dir, socket_path=flags.socket
+        )
+
+    def _plan(self, loaded: Loaded) -> Plan:
+        try:
+            return plan_of(loaded, self._env)
+        except RuleFileError as error:
+            raise ConfigRefused(tuple(error.faults)) from None
+
+    def _reload(self, by: str) -> dict[str, Any]:
+        """Swap in the configuration on disk, or keep the one in force and say why."""
+        loop, now = self._loop, self.clock.now()
+        try:
+            loaded = self._load()
+            plan = self._plan(loaded)
+        except ConfigRefused as refused:
+            faults = [str(fault) for fault in refused.faults]
+            self._metrics.reload_successful.set(0)
+            loop.parts.history.write(
+                events.CONFIG_REFUSED,
+                f"the old configuration stays in force: {faults[0]}",
+                at=now,
+                by=by,
+                faults=faults,
+            )
+            raise Permanent(
+                "the configuration is refused; the old one stays in force",
+                hint="Try sentinel config check.",
+                faults=faults,
+            ) from None
+        loop.use(plan)
+        parts = loop.parts
+        parts.evaluator = parts.evaluator.successor(plan.rules, setting_of(plan))
+        parts.store.keep, parts.store.retention_ms = keep_of(plan), retention_of(plan)
+        book = book_of(loaded.settings, self._session, self._env)
+        parts.announcer.addresses = book.addresses
+        parts.deliver.use(book.channels, fallback=book.fallback)
+        self._metrics.reload_successful.set(1)
+        self._metrics.reloaded_at.set(now.timestamp())
+        parts.history.write(
+            events.CONFIG_RELOADED, f"mode {plan.mode}", at=now, by=by, config=plan.fingerprint[:12]
+        )
+        return {"reloaded": True, "problems": list(plan.problems)}
+
+    def _reload_quietly(self, by: str) -> None:
+        try:
+            self._reload(by)
+        except Permanent:
+            return  # it has been said
+
+    # the network thread
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        box: SimpleQueue[Any] = SimpleQueue()
+
+        async def make() -> aiohttp.ClientSession:
+            return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+
+        self._net.submit(make, deadline=5.0, deliver=box.put)
+        session = box.get(timeout=10.0).value
+        assert isinstance(session, aiohttp.ClientSession)
+        return session
+
+    def _close_connections(self) -> None:
+        box: SimpleQueue[Any] = SimpleQueue()
+
+        async def close() -> None:
+            await self._http.close()
+            await self._session.close()
+
+        self._net.submit(close, deadline=1.0, deliver=box.put)
+        box.get(timeout=5.0)
+
+    def _send(self, send: Send, done: OnDone) -> None:
+        self._net.submit(send, deadline=_SEND_WITHIN, deliver=lambda answer: done(answer.error))

@@ -1,0 +1,141 @@
+"""Joins the parts of the loop. Starts nothing; knows no adapter."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sentinel.core.alerting.advance import ActiveAlert
+from sentinel.core.alerting.evaluate import Evaluator, Setting
+from sentinel.core.alerting.needs import needs_of
+from sentinel.core.alerting.restore import restore
+from sentinel.core.model.series import Store
+from sentinel.ports import Clock, ContainerEyes, ContainerHands
+from sentinel.runtime.act import Actor
+from sentinel.runtime.announce import Announcer
+from sentinel.runtime.casebook import Casebook
+from sentinel.runtime.channels import Book
+from sentinel.runtime.decide import Decider
+from sentinel.runtime.deliver import Deliver, Settled, Submit
+from sentinel.runtime.depict import Painter
+from sentinel.runtime.history import History
+from sentinel.runtime.inbox import Inbox
+from sentinel.runtime.judge import Judge
+from sentinel.runtime.lanes import Lane
+from sentinel.runtime.loop import Loop, Parts, Shown
+from sentinel.runtime.plan import Plan
+from sentinel.runtime.scrape import Scraper, TargetHttp
+from sentinel.runtime.scrape import Submit as Ask
+from sentinel.runtime.vitals import METRICS, Vitals
+from sentinel.runtime.watch import Watch
+from sentinel.store.memory import Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The world, as far as the loop meets it."""
+
+    clock: Clock
+    eyes: ContainerEyes
+    hands: ContainerHands
+    http: TargetHttp
+    ask: Ask  # runs a request to a target
+    send: Submit  # runs the sending of a message
+    shown: Shown
+    lane: Callable[[str], Lane] = Lane
+
+
+def assemble(
+    outside: Outside,
+    memory: Memory,
+    plan: Plan,
+    book: Book,
+    *,
+    daemon: dict[str, Any],
+    watched_until: datetime | None = None,
+) -> Loop:
+    """`watched_until`: when a loop over the same state last beat, if ever."""
+    clock, inbox = outside.clock, Inbox()
+    history = History(memory.incidents)
+    store = Store(keep=keep_of(plan), retention_ms=retention_of(plan))
+    watch = Watch(outside.eyes, clock, memory, history, plan, inbox, outside.lane("docker-eyes"))
+    casebook = Casebook(memory, history, plan)
+    decider = Decider(memory, history, casebook, plan)
+    actor = Actor(
+        outside.hands, clock, memory, history, decider, inbox, outside.lane("docker-hands")
+    )
+
+    def settled(done: Settled) -> None:
+        inbox.put(lambda: loop.delivered(done))
+
+    loop = Loop(
+        Parts(
+            clock=clock,
+            inbox=inbox,
+            memory=memory,
+            store=store,
+            history=history,
+            watch=watch,
+            scraper=Scraper(outside.http, outside.ask, clock, store, plan, inbox),
+            vitals=Vitals(store),
+            judge=Judge(memory, store, history, actor),
+            evaluator=evaluator_of(plan, store, memory, clock.now(), watched_until),
+            casebook=casebook,
+            decider=decider,
+            actor=actor,
+            announcer=Announcer(memory, plan, book.addresses),
+            deliver=Deliver(
+                memory.outbox, book.channels, outside.send, settled, fallback=book.fallback
+            ),
+            painter=Painter(memory, casebook, daemon),
+        ),
+        plan,
+        outside.shown,
+    )
+    return loop
+
+
+def stored_alerts(
+    memory: Memory, now: datetime, watched_until: datetime | None
+) -> list[ActiveAlert]:
+    """The alerts on disk; the time in which nobody watched does not count for them."""
+    return restore(
+        [
+            replace(
+                alert, last_seen_at=max(alert.last_seen_at, watched_until or alert.last_seen_at)
+            )
+            for alert, _ in memory.alerts.all()
+        ],
+        now,
+    )
+
+
+def evaluator_of(
+    plan: Plan, store: Store, memory: Memory, now: datetime, watched_until: datetime | None
+) -> Evaluator:
+    """`now`: the store is fed from now on; what it does not hold yet proves nothing."""
+    return Evaluator(
+        plan.rules,
+        store,
+        setting=setting_of(plan),
+        seed=stored_alerts(memory, now, watched_until),
+        observed_since=now,
+    )
+
+
+def setting_of(plan: Plan) -> Setting:
+    return Setting(interval=plan.evaluation_interval, external_labels=plan.external_labels)
+
+
+def keep_of(plan: Plan) -> Callable[[str], bool] | None:
+    """Which series the store keeps, by metric name; None keeps all."""
+    if plan.keep_all:
+        return None
+    needs = needs_of(plan.rules)
+    return lambda name: name in METRICS or needs.keeps(name)
+
+
+def retention_of(plan: Plan) -> int:
+    """Milliseconds: what rules look back, and what is kept for queries."""
+    wanted = round(plan.metrics_retention.total_seconds() * 1000)
+    return max(wanted, needs_of(plan.rules).reach_ms)

@@ -1,0 +1,205 @@
+"""Alerts become incidents: opened by the first that matters, held together, resolved by rule.
+
+An incident is over when none of its alerts has fired for `group_interval` and nothing is
+being done about it: the proof of a remedy belongs to the incident it is for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sentinel.core.alerting.advance import ActiveAlert, Transition
+from sentinel.core.diagnosis.cause import CAUSES
+from sentinel.core.model.incident import Incident
+from sentinel.core.model.launch import Ending
+from sentinel.core.policy.subject import subject_of, worst
+from sentinel.runtime.history import History
+from sentinel.runtime.plan import Plan
+from sentinel.runtime.target import Target
+from sentinel.store.memory import Memory
+from sentinel.telemetry import events
+
+_OPENING = ("warning", "critical")
+_EVENT_OF = {
+    "pending": events.ALERT_PENDING,
+    "firing": events.ALERT_FIRING,
+    "resolved": events.ALERT_RESOLVED,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Case:
+    """An open incident, with its alerts by key."""
+
+    incident: Incident
+    alerts: dict[str, ActiveAlert] = field(default_factory=dict)
+
+    @property
+    def firing(self) -> list[ActiveAlert]:
+        return [alert for alert in self.alerts.values() if alert.state == "firing"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Changes:
+    """What this turn changed, for whoever tells people."""
+
+    new_alerts: dict[int, list[ActiveAlert]] = field(default_factory=dict)
+    cases: dict[int, Case] = field(default_factory=dict)  # those of `new_alerts`
+    resolved: list[Case] = field(default_factory=list)
+
+
+class Casebook:
+    def __init__(self, memory: Memory, history: History, plan: Plan) -> None:
+        self._memory, self._incidents, self._history = memory, memory.incidents, history
+        self.plan = plan
+        self.cases: dict[int, Case] = {
+            incident.number: Case(incident=incident) for incident in self._incidents.open()
+        }
+        for alert, number in memory.alerts.all():
+            if number in self.cases:
+                self.cases[number].alerts[alert.key] = alert
+
+    def take(
+        self, transitions: Sequence[Transition], targets: Mapping[str, Target], now: datetime
+    ) -> Changes:
+        """Enter what became of the alerts in this turn."""
+        changes = Changes()
+        for transition in transitions:
+            alert = transition.alert
+            if transition.kind == "dropped":
+                self._memory.alerts.forget(alert.key)
+                continue
+            case = self._case_of(alert, transition.kind, targets, now)
+            number = case.incident.number if case else None
+            self._memory.alerts.save(alert, number)
+            self._history.write(
+                _EVENT_OF[transition.kind],
+                alert.annotations.get("summary") or alert.alertname,
+                at=now,
+                target=alert.labels.get("target"),
+                incident=number,
+                alertname=alert.alertname,
+                severity=alert.labels.get("severity"),
+            )
+            if case is not None:
+                case.alerts[alert.key] = alert
+                if transition.kind == "firing":
+                    changes.new_alerts.setdefault(case.incident.number, []).append(alert)
+                    changes.cases[case.incident.number] = case
+        return changes
+
+    def refresh(self, active: Sequence[ActiveAlert]) -> None:
+        """Values and annotations as they are now, for whoever reads them."""
+        by_key = {alert.key: alert for alert in active}
+        for case in self.cases.values():
+            case.alerts.update({key: by_key[key] for key in case.alerts if key in by_key})
+
+    def close_quiet(self, busy: frozenset[str], now: datetime, changes: Changes) -> None:
+        """Resolve what has been quiet for long enough. `busy`: targets something is done to."""
+        for case in list(self.cases.values()):
+            incident = case.incident
+            if case.firing or incident.subject.name in busy:
+                if incident.quiet_since is not None:
+                    self._set_quiet(case, None)
+                continue
+            if incident.quiet_since is None:
+                self._set_quiet(case, now)
+            elif now - incident.quiet_since >= self.plan.group_interval:
+                self._resolve(case, now, changes)
+
+    def diagnose(self, case: Case, ending: Ending, now: datetime) -> None:
+        """Name the cause once, from how the container ended."""
+        if case.incident.diagnosis.get("cause") == ending.cause:
+            return
+        cause = CAUSES[ending.cause]
+        diagnosis = {
+            "cause": cause.name,
+            "kind": cause.kind,
+            "says": cause.says,
+            "evidence": ending.because,
+            "restart_helps": cause.restart_helps,
+        }
+        self._incidents.diagnose(case.incident.number, diagnosis)
+        self._refresh_incident(case)
+        self._history.write(
+            events.DIAGNOSIS_MADE,
+            f"{cause.name}: {cause.says}",
+            at=now,
+            target=case.incident.subject.name,
+            incident=case.incident.number,
+            cause=cause.name,
+            evidence=ending.because,
+            log_line=ending.log_line or None,
+        )
+
+    def case_of_target(self, name: str) -> Case | None:
+        return next(
+            (
+                case
+                for case in self.cases.values()
+                if case.incident.subject.kind == "target" and case.incident.subject.name == name
+            ),
+            None,
+        )
+
+    def refresh_incident(self, number: int) -> None:
+        if number in self.cases:
+            self._refresh_incident(self.cases[number])
+
+    def _case_of(
+        self, alert: ActiveAlert, kind: str, targets: Mapping[str, Target], now: datetime
+    ) -> Case | None:
+        for case in self.cases.values():
+            if alert.key in case.alerts:
+                return case
+        if kind != "firing" or alert.labels.get("severity", "warning") not in _OPENING:
+            return None
+        instances = {
+            name: t.endpoint.instance if t.endpoint else None for name, t in targets.items()
+        }
+        subject = subject_of(alert.labels, instances, self.plan.host)
+        severity = worst(alert.labels.get("severity", "warning"))
+        incident, is_new = self._incidents.open_for(subject, severity, now)
+        self._incidents.hold_alerts(incident.number, [alert.alertname])
+        if is_new:
+            if subject.kind == "target":
+                self._incidents.adopt(incident.number, subject.name, now)
+            self._history.write(
+                events.INCIDENT_OPENED,
+                f"{alert.alertname} is the first alert of {subject.kind} {subject.name}",
+                at=now,
+                target=subject.name if subject.kind == "target" else None,
+                incident=incident.number,
+                severity=severity,
+            )
+        case = self.cases.setdefault(incident.number, Case(incident=incident))
+        if worst(case.incident.severity, severity) != case.incident.severity:
+            self._incidents.set_severity(incident.number, severity)
+        self._refresh_incident(case)
+        return case
+
+    def _set_quiet(self, case: Case, since: datetime | None) -> None:
+        self._incidents.set_quiet(case.incident.number, since)
+        self._refresh_incident(case)
+
+    def _resolve(self, case: Case, now: datetime, changes: Changes) -> None:
+        number = case.incident.number
+        self._incidents.resolve(number, now)
+        self._refresh_incident(case)
+        lasted = int((now - case.incident.opened_at).total_seconds())
+        self._history.write(
+            events.INCIDENT_RESOLVED,
+            f"no alert of it fires any more; it lasted {lasted} s",
+            at=now,
+            target=case.incident.subject.name if case.incident.subject.kind == "target" else None,
+            incident=number,
+        )
+        for key in case.alerts:
+            self._memory.alerts.forget(key)
+        del self.cases[number]
+        changes.resolved.append(case)
+
+    def _refresh_incident(self, case: Case) -> None:
+        found = self._incidents.get(case.incident.number)
+        if found is not None:
+            case.incident = found

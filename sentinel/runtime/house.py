@@ -1,0 +1,73 @@
+"""What the daemon offers to those who ask, over threads' bounds.
+
+Reading takes the published snapshot or the state file; asking puts a command into the inbox
+and waits for the loop's answer. Nothing here touches what the loop works with.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from sentinel.api.snapshot import Snapshot
+from sentinel.core.model.command import Command
+from sentinel.core.model.errors import Ambiguous
+from sentinel.ports import Clock
+from sentinel.runtime.inbox import Inbox
+from sentinel.store.picture import Reader
+from sentinel.telemetry.metrics import Metrics, Reading
+
+Obey = Callable[[Command], dict[str, Any]]
+Answer = dict[str, Any] | BaseException
+
+
+class House:
+    def __init__(
+        self, inbox: Inbox, clock: Clock, state_file: Path, evidence: Path, metrics: Metrics
+    ) -> None:
+        self._inbox, self._metrics = inbox, metrics
+        self._reader = Reader(state_file, evidence)
+        self._snapshot = Snapshot(at=clock.now(), ready=False)
+        self._readings: tuple[Reading, ...] = ()
+        self.obey: Obey | None = None  # set once the loop is there
+
+    def publish(self, snapshot: Snapshot, readings: tuple[Reading, ...]) -> None:
+        """By one assignment each: readers need no lock."""
+        self._snapshot, self._readings = snapshot, readings
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    def history(self) -> Reader:
+        return self._reader
+
+    def metrics(self) -> bytes:
+        return self._metrics.exposition(self._readings)
+
+    def ask(self, command: Command, deadline: float) -> dict[str, Any]:
+        box: SimpleQueue[Answer] = SimpleQueue()
+
+        def carry_out() -> None:
+            assert self.obey is not None
+            try:
+                box.put(self.obey(command))
+            except BaseException as error:  # noqa: BLE001 - handed to who asked
+                box.put(error)
+
+        self._inbox.put(carry_out)
+        try:
+            answer = box.get(timeout=deadline)
+        except Empty:
+            raise Ambiguous("the loop has not answered in time; look before asking again") from None
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def readings_of(samples: Sequence[tuple[str, Mapping[str, str], float]]) -> tuple[Reading, ...]:
+    """Synthetic series as `/metrics` shows them."""
+    return tuple(
+        Reading(name, value, labels)
+        for name, labels, value in samples
+        if name.startswith("sentinel_")
+    )

@@ -1,0 +1,122 @@
+"""Brings the state of each target up to date, and publishes it as series.
+
+Says so once when a state changes; a reason that merely counts on is not a change.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from sentinel.core.model import series_names as series
+from sentinel.core.model.moment import millis
+from sentinel.core.model.series import Store
+from sentinel.core.model.target import State
+from sentinel.core.policy.state import Witnesses, is_crashed, judge
+from sentinel.runtime.act import Actor
+from sentinel.runtime.history import History
+from sentinel.runtime.plan import Plan
+from sentinel.runtime.target import Target
+from sentinel.runtime.watch import Watch
+from sentinel.store.memory import Memory
+from sentinel.telemetry import events
+
+_UP = (State.IDLE, State.SERVING, State.SATURATED, State.SLEEPING)
+WrittenSample = tuple[str, Mapping[str, str], float]
+
+
+class Judge:
+    def __init__(self, memory: Memory, store: Store, history: History, actor: Actor) -> None:
+        self._memory, self._store = memory, store
+        self._history, self._actor = history, actor
+        self._names: set[str] = set()
+        self.published: list[WrittenSample] = []  # what this turn said of all targets
+
+    def judge(self, watch: Watch, plan: Plan, now: datetime) -> None:
+        for target in watch.targets.values():
+            self._note_ready(target, now)
+            self._judge_one(target, watch, plan, now)
+        self._publish(watch, plan, now)
+
+    def _note_ready(self, target: Target, now: datetime) -> None:
+        """Its first good answers, of both kinds, make a launch ready: once, and on disk."""
+        launch = target.launch
+        if launch is None or launch.ready_at is not None or launch.ending is not None:
+            return
+        scraped = target.scrape is not None and target.scrape.ok
+        healthy = target.health is not None and target.health.ok
+        if scraped and healthy:
+            self._memory.launches.ready(launch, target.model, now)
+            target.launch = replace(launch, ready_at=now)
+
+    def _judge_one(self, target: Target, watch: Watch, plan: Plan, now: datetime) -> None:
+        seen = Witnesses(
+            container=target.container,
+            launch=target.launch,
+            previous_ending=target.previous_ending,
+            own_step=self._actor.step_of(target),
+            engine_lost_at=watch.lost_at,
+            engine_back_at=watch.back_at,
+            scrape=target.scrape,
+            scrape_ok_at=target.scrape_ok_at,
+            health=target.health,
+            dead_since=target.dead_since,
+            load=target.load,
+            progress_at=target.progress_at,
+            probe=target.probe,
+            patience=plan.target(target.name).patience,
+        )
+        before, standing = target.standing, judge(seen, now)
+        target.standing, target.crashed = standing, is_crashed(seen, standing)
+        if standing.state is before.state:
+            return
+        target.since = now
+        self._history.write(
+            events.TARGET_STATE_CHANGED,
+            standing.because,
+            at=now,
+            target=target.name,
+            incident=self._incident_of(target.name),
+            state=standing.state,
+            was=before.state,
+        )
+
+    def _incident_of(self, name: str) -> int | None:
+        for incident in self._memory.incidents.open():
+            if incident.subject.kind == "target" and incident.subject.name == name:
+                return incident.number
+        return None
+
+    def _publish(self, watch: Watch, plan: Plan, now: datetime) -> None:
+        at = millis(now)
+        for name in self._names - watch.targets.keys():
+            self._store.drop(f"target/{name}")
+        self._names = set(watch.targets)
+        docker: WrittenSample = (
+            series.DOCKER_UP,
+            {"host": plan.host},
+            0.0 if watch.lost_at else 1.0,
+        )
+        self._store.source("sentinel", {}).put([docker], at)
+        self.published = [docker]
+        for target in watch.targets.values():
+            own = {"target": target.name, "host": plan.host}
+            samples = self._samples(target, own)
+            self._store.source(f"target/{target.name}", {}).put(samples, at)
+            self.published += samples
+
+    def _samples(self, target: Target, own: Mapping[str, str]) -> list[WrittenSample]:
+        state = target.standing.state
+        samples: list[WrittenSample] = [
+            (series.TARGET_STATE, {**own, "state": name}, float(name is state)) for name in State
+        ]
+        samples.append((series.TARGET_UP, own, float(state in _UP)))
+        samples.append((series.TARGET_CRASHED, own, float(target.crashed)))
+        if target.endpoint is not None and target.scrape is not None:
+            place = {**own, "instance": target.endpoint.instance, "job": "vllm"}
+            samples.append(("up", place, float(target.scrape.ok)))
+            samples.append(("scrape_duration_seconds", place, target.scrape.took))
+        if target.probe is not None:
+            samples.append((series.PROBE_SUCCESS, own, float(target.probe.ok)))
+            samples.append((series.PROBE_DURATION, own, target.probe.took))
+        samples.extend(self._memory.counters.samples(target.name))
+        return samples

@@ -1,0 +1,223 @@
+"""The sentence: look, remember, judge, decide, write down, act, look again, tell.
+
+One thread says it. Everything that can wait arrives through the inbox; nothing in here ever
+waits for the outside. What a turn changes is committed as one, and only then done: the daemon
+may be killed between any two words.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import structlog
+
+from sentinel.api.snapshot import Snapshot
+from sentinel.core.alerting.advance import ActiveAlert
+from sentinel.core.alerting.evaluate import Evaluator
+from sentinel.core.model.moment import millis
+from sentinel.core.model.series import Store
+from sentinel.ports import Clock
+from sentinel.runtime.act import Actor, Settled
+from sentinel.runtime.announce import Announcer
+from sentinel.runtime.casebook import Case, Casebook
+from sentinel.runtime.decide import Decider
+from sentinel.runtime.deliver import Deliver, Delivery
+from sentinel.runtime.deliver import Settled as Sent
+from sentinel.runtime.depict import Painter
+from sentinel.runtime.history import History
+from sentinel.runtime.inbox import Inbox
+from sentinel.runtime.judge import Judge, WrittenSample
+from sentinel.runtime.plan import Plan
+from sentinel.runtime.schedule import Slots
+from sentinel.runtime.scrape import Scraper
+from sentinel.runtime.vitals import Vitals
+from sentinel.runtime.watch import Watch
+from sentinel.store.memory import Memory
+from sentinel.telemetry import events
+
+_log = structlog.get_logger("sentinel.loop")
+_LONGEST_WAIT = 1.0  # seconds; so that a clock that jumps is noticed
+_EVALUATE_AFTER = timedelta(milliseconds=50)  # the scrapes of a slot get this long
+
+
+@dataclass(slots=True, kw_only=True)
+class Parts:
+    """Everything the loop speaks through, built by `runtime.app`."""
+
+    clock: Clock
+    inbox: Inbox
+    memory: Memory
+    store: Store
+    history: History
+    watch: Watch
+    scraper: Scraper
+    vitals: Vitals
+    judge: Judge
+    evaluator: Evaluator
+    casebook: Casebook
+    decider: Decider
+    actor: Actor
+    announcer: Announcer
+    deliver: Deliver
+    painter: Painter
+
+
+class Shown(Protocol):
+    """Where the picture of each turn goes, and the sign that the loop is alive."""
+
+    def show(self, snapshot: Snapshot, samples: Sequence[WrittenSample], now: datetime) -> None: ...
+
+    def beat(self, now: datetime) -> None: ...
+
+
+class Loop:
+    def __init__(self, parts: Parts, plan: Plan, shown: Shown) -> None:
+        self.parts, self.plan = parts, plan
+        self._shown = shown
+        self._scrapes = Slots(plan.scrape_interval)
+        self._turns = Slots(plan.evaluation_interval, after=_EVALUATE_AFTER)
+        self._woken = True
+        self._stopping = False
+        self._failing: dict[str, str] = {}
+        self._alerts: tuple[ActiveAlert, ...] = ()
+
+    def run(self) -> None:
+        """Say the sentence until told to stop."""
+        while not self._stopping:
+            self.step(self._wait_for(self.parts.clock.now()))
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def step(self, wait: float) -> None:
+        """Take what has arrived within `wait` seconds, then do all that is due."""
+        arrived = self.parts.inbox.wait(wait)
+        for call, _ in arrived:
+            self._guarded("inbox", call)
+        now = self.parts.clock.now()
+        if self.parts.actor.has_touched():
+            self.parts.watch.look_again()
+        turn_is_near = (
+            self._turns.next_at is not None and self._turns.next_at - now <= _EVALUATE_AFTER
+        )
+        if any(urgent or not turn_is_near for _, urgent in arrived):
+            self._woken = True
+        self.parts.watch.look_if_due(now)
+        if self._scrapes.due(now):
+            self.parts.scraper.ask_all(self.parts.watch.targets, now)
+        if self._turns.due(now) or self._woken:
+            self._woken = False
+            self._guarded("turn", lambda: self._turn(now))
+        self._shown.beat(now)
+
+    def use(self, plan: Plan) -> None:
+        """Go on under another plan: after a reload, between two turns."""
+        parts = self.parts
+        self.plan = plan
+        parts.watch.plan = parts.scraper.plan = parts.decider.plan = plan
+        parts.casebook.plan = parts.announcer.plan = plan
+        self._scrapes = Slots(plan.scrape_interval)
+        self._turns = Slots(plan.evaluation_interval, after=_EVALUATE_AFTER)
+        parts.watch.look_again()
+        self._woken = True
+
+    def problems(self) -> list[str]:
+        """What is wrong with Sentinel itself or with what it needs, in sentences."""
+        watch, found = self.parts.watch, list(self.plan.problems)
+        if watch.lost_at is not None:
+            found.append(f"Docker does not answer since {watch.lost_at:%H:%M:%S} UTC")
+        elif not watch.targets:
+            found.append("no vLLM container was found: nothing is watched")
+        if self.parts.actor.overdue:
+            found.append("an action has been waiting for Docker for too long")
+        found.extend(f"rule {rule}: {because}" for rule, because in self._failing.items())
+        found.extend(
+            f"messages to {channel} are refused" for channel in sorted(self.parts.deliver.disabled)
+        )
+        return found
+
+    def report(self, deliveries: list[Delivery], now: datetime) -> None:
+        """Log and record what became of messages."""
+        for delivery in deliveries:
+            self.parts.history.write(
+                delivery.event,
+                delivery.because,
+                at=now,
+                incident=delivery.incident,
+                channel=delivery.channel,
+                message=delivery.number,
+            )
+
+    def delivered(self, done: Sent) -> None:
+        """A send has ended: write down what came of it."""
+        now = self.parts.clock.now()
+        with self.parts.memory.together():
+            self.report(self.parts.deliver.settled(done.number, done.error, now), now)
+
+    def _turn(self, now: datetime) -> None:
+        parts = self.parts
+        if not parts.watch.reconciled and parts.watch.lost_at is None:
+            return  # nothing has been seen yet: nothing is judged
+        with parts.memory.together():
+            self._judge_and_decide(now)
+        parts.actor.go()
+        with parts.memory.together():
+            self.report(parts.deliver.pump(now), now)
+        parts.store.trim(millis(now))
+        targets = parts.watch.targets
+        for target in targets.values():
+            parts.scraper.probe_if_needed(target, parts.actor.proving(target.name), now)
+        picture = parts.painter.paint(self.plan, targets, self._alerts, self.problems(), now)
+        self._shown.show(picture, parts.judge.published, now)
+
+    def _judge_and_decide(self, now: datetime) -> None:
+        parts, plan, targets = self.parts, self.plan, self.parts.watch.targets
+        parts.vitals.read(targets, now)
+        parts.judge.judge(parts.watch, plan, now)
+        evaluation = parts.evaluator.evaluate(now)
+        self._alerts = evaluation.active
+        self._note_failures({f.rule.id: f.because for f in evaluation.failures})
+        changes = parts.casebook.take(evaluation.transitions, targets, now)
+        parts.casebook.refresh(evaluation.active)
+        self._diagnose(now)
+        lost = parts.watch.lost_at is not None
+        settled = parts.actor.advance(plan, targets, now, engine_lost=lost)
+        decisions = parts.decider.decide(targets, now)
+        settled += parts.actor.advance(plan, targets, now, engine_lost=lost)  # the new ones
+        busy = frozenset(intent.wish.target for intent in parts.memory.journal.open())
+        told = [(s, case) for s in settled if (case := self._case_of(s)) is not None]
+        parts.casebook.close_quiet(busy, now, changes)
+        parts.announcer.tell(changes, decisions, told, targets, now)
+
+    def _diagnose(self, now: datetime) -> None:
+        for target in self.parts.watch.targets.values():
+            ending = target.launch.ending if target.launch else None
+            if ending is None or not ending.is_failure:
+                ending = target.previous_ending if target.crashed else None
+            case = self.parts.casebook.case_of_target(target.name)
+            if case is not None and ending is not None and ending.is_failure:
+                self.parts.casebook.diagnose(case, ending, now)
+
+    def _case_of(self, settled: Settled) -> Case | None:
+        number = settled.intent.wish.incident
+        return self.parts.casebook.cases.get(number) if number is not None else None
+
+    def _note_failures(self, failing: dict[str, str]) -> None:
+        for rule, because in failing.items():
+            if self._failing.get(rule) != because:
+                _log.warning(events.RULE_FAILED, rule=rule, because=because)
+        self._failing = failing
+
+    def _wait_for(self, now: datetime) -> float:
+        moments = [self._scrapes.next_at, self._turns.next_at, self.parts.watch.due_at]
+        moments.append(self.parts.deliver.wake_at(now))
+        soonest = min((at for at in moments if at is not None), default=now)
+        return min(max((soonest - now).total_seconds(), 0.0), _LONGEST_WAIT)
+
+    def _guarded(self, where: str, call: Callable[[], None]) -> None:
+        """One of the places that catch everything: what breaks here is one turn, not all."""
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - becomes an event
+            _log.exception(events.TURN_FAILED, where=where, because=repr(error))

@@ -1,0 +1,61 @@
+"""What the operator wants, in the core's words: settings turned into frozen values.
+
+Built whole from `Settings` and swapped whole on a reload, between two turns.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from sentinel.core.alerting.rule import RuleGroup
+from sentinel.core.model.intent import Mode
+from sentinel.core.policy.discover import DEFAULT, EXCLUDED, Sieve
+from sentinel.core.policy.guard import Budget
+from sentinel.core.policy.remedy import Remedy
+from sentinel.core.policy.routing import Route
+from sentinel.core.policy.state import Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPlan:
+    """What holds for one target."""
+
+    mode: Mode = Mode.WATCH
+    endpoint: str | None = None  # found if not given
+    api_key: Callable[[], str | None] = lambda: None
+    patience: Patience = Patience()
+    probe_when: str = "suspicion"  # suspicion | always | never
+    probe_interval: timedelta = timedelta(seconds=60)
+    probe_deadline: timedelta = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    host: str
+    mode: Mode = Mode.WATCH
+    language: str = "en"
+    external_labels: Mapping[str, str] = field(default_factory=dict)
+    discover: Sequence[Sieve] = DEFAULT
+    exclude: Sequence[Sieve] = EXCLUDED
+    looks_default: bool = True  # discovery was not configured: `vllm:` series count too
+    target: Callable[[str], TargetPlan] = lambda _name: TargetPlan()
+    pool_of: Callable[[str], str | None] = lambda _name: None
+    scrape_interval: timedelta = timedelta(seconds=5)
+    scrape_timeout: timedelta = timedelta(seconds=3)
+    evaluation_interval: timedelta = timedelta(seconds=5)
+    reconcile_interval: timedelta = timedelta(seconds=15)
+    remedies: Sequence[Remedy] = ()
+    cooldown: timedelta = timedelta(minutes=15)
+    budget: Budget = Budget()
+    verify_within: timedelta = timedelta(minutes=15)
+    approval_expires: timedelta = timedelta(minutes=30)
+    group_interval: timedelta = timedelta(seconds=5)
+    route: Route = Route(receiver="log")
+    rules: Sequence[RuleGroup] = ()
+    share_logs: bool = False
+    stop_files: Sequence[str] = ()
+    problems: Sequence[str] = ()  # said loudly: no receiver, keys not yet in force …
+    history_for: timedelta = timedelta(days=90)
+    keep_all: bool = False  # every series; else those that rules and states read
+    metrics_retention: timedelta = timedelta(hours=1)
+    fingerprint: str = ""

@@ -1,0 +1,199 @@
+"""Asks the targets: `/metrics` at each slot, `/health` beside it, one token on suspicion.
+
+An answer belongs to the launch it was asked of; one that comes after that launch is over
+is thrown away. One request of a kind is out per target, so a straggler holds up itself alone.
+"""
+
+from collections.abc import Callable, Coroutine
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar
+
+from sentinel.core.model.container import Status
+from sentinel.core.model.errors import SentinelError, Transient
+from sentinel.core.model.intent import Intent
+from sentinel.core.model.moment import millis
+from sentinel.core.model.series import Store
+from sentinel.core.model.target import Answer, Completion
+from sentinel.ports import Clock
+from sentinel.runtime.inbox import Inbox
+from sentinel.runtime.ingest import Exposition
+from sentinel.runtime.net import NetAnswer
+from sentinel.runtime.plan import Plan
+from sentinel.runtime.target import Target
+
+T = TypeVar("T")
+_MAX_BODY = 16 << 20
+_DEAD = (500, 503)
+_PROBE_AGAIN = timedelta(seconds=2)
+
+
+class TargetHttp(Protocol):
+    """Asks one target something. Failures are values."""
+
+    async def get(self, url: str, *, timeout: float, max_bytes: int) -> Answer: ...  # noqa: ASYNC109 - a total
+
+    async def complete(self, url: str, *, api_key: str | None, deadline: float) -> Completion: ...
+
+
+class Submit(Protocol):
+    def __call__(
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        deadline: float,
+        deliver: Callable[[NetAnswer[T]], Any],
+    ) -> None: ...
+
+
+class Scraper:
+    def __init__(
+        self,
+        http: TargetHttp,
+        submit: Submit,
+        clock: Clock,
+        store: Store,
+        plan: Plan,
+        inbox: Inbox,
+    ) -> None:
+        self._http, self._submit, self._clock = http, submit, clock
+        self._store, self._inbox = store, inbox
+        self.plan = plan
+        self._texts: dict[str, Exposition] = {}
+
+    def ask_all(self, targets: dict[str, Target], now: datetime) -> None:
+        for name in [name for name in self._texts if name not in targets]:
+            self._store.drop(f"scrape/{name}")
+            del self._texts[name]
+        for target in targets.values():
+            if target.container.status is Status.RUNNING and target.endpoint is not None:
+                self._ask(target, target.endpoint.url)
+            elif target.name in self._texts:
+                self._store.source(f"scrape/{target.name}", {}).missed(millis(now))
+
+    def _ask(self, target: Target, url: str) -> None:
+        timeout = self.plan.scrape_timeout.total_seconds()
+        key = target.key
+        if not target.scraping:
+            target.scraping = True
+            self._send(
+                lambda: self._http.get(f"{url}/metrics", timeout=timeout, max_bytes=_MAX_BODY),
+                timeout,
+                lambda answer: self.scraped(target, key, answer),
+            )
+        if not target.checking:
+            target.checking = True
+            self._send(
+                lambda: self._http.get(f"{url}/health", timeout=timeout, max_bytes=1 << 16),
+                timeout,
+                lambda answer: self._checked(target, key, answer),
+            )
+
+    def _send(
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        deadline: float,
+        then: Callable[[NetAnswer[T]], None],
+    ) -> None:
+        self._submit(
+            work,
+            deadline=deadline + 1.0,  # the request ends itself; this is for one that does not
+            deliver=lambda answer: self._inbox.put_sample(lambda: then(answer)),
+        )
+
+    def scraped(self, target: Target, key: object, answer: NetAnswer[Answer]) -> None:
+        if target.key != key:
+            return
+        target.scraping = False
+        seen = self._value(answer)
+        text = self._texts.get(target.name) or self._begin(target)
+        at = millis(seen.at)
+        if seen.ok:
+            try:
+                text.take(seen.body, at)
+            except SentinelError as error:
+                seen = Answer(at=seen.at, took=seen.took, failure="malformed", says=error.message)
+        if seen.ok:
+            target.scrape_ok_at = seen.at
+            seen = Answer(at=seen.at, took=seen.took, status=seen.status)  # the body is taken
+        else:
+            self._store.source(f"scrape/{target.name}", {}).missed(at)
+        target.scrape = seen
+
+    def _begin(self, target: Target) -> Exposition:
+        assert target.endpoint is not None
+        labels = {
+            "target": target.name,
+            "host": self.plan.host,
+            "instance": target.endpoint.instance,
+            "job": "vllm",
+        }
+        source = self._store.source(f"scrape/{target.name}", labels)
+        text = self._texts[target.name] = Exposition(source)
+        return text
+
+    def _value(self, answer: NetAnswer[Answer]) -> Answer:
+        if answer.value is not None:
+            return answer.value
+        says = answer.error.message if isinstance(answer.error, SentinelError) else "no answer"
+        return Answer(at=self._clock.now(), took=0.0, failure="timeout", says=says)
+
+    def _checked(self, target: Target, key: object, answer: NetAnswer[Answer]) -> None:
+        if target.key != key:
+            return
+        target.checking = False
+        seen = target.health = self._value(answer)
+        if seen.status not in _DEAD:
+            target.dead_since = None
+        elif target.dead_since is None:
+            target.dead_since = seen.at
+
+    # the probe
+
+    def probe_if_needed(self, target: Target, proving: Intent | None, now: datetime) -> None:
+        """Ask for one token if something has to be proved or is suspected, and only then."""
+        if target.probing or target.endpoint is None or not _can_be_probed(target):
+            return
+        plan = self.plan.target(target.name)
+        last = target.probe.at if target.probe else None
+        if proving is not None and proving.next_step is None:
+            wanted, pause = target.probe is None or not target.probe.ok, _PROBE_AGAIN
+        elif plan.probe_when == "always":
+            wanted, pause = True, plan.probe_interval
+        else:
+            wanted = plan.probe_when != "never" and self._is_suspect(target, now)
+            pause = plan.probe_interval
+        if not wanted or (last is not None and now - last < pause):
+            return
+        target.probing = True
+        url, key = target.endpoint.url, target.key
+        deadline = plan.probe_deadline.total_seconds()
+        self._send(
+            lambda: self._http.complete(url, api_key=plan.api_key(), deadline=deadline),
+            deadline,
+            lambda answer: self._probed(target, key, answer),
+        )
+
+    def _is_suspect(self, target: Target, now: datetime) -> bool:
+        if not target.load.has_demand or target.progress_at is None or target.launch is None:
+            return False
+        patience = self.plan.target(target.name).patience
+        allowed = patience.hung_after_at(now - target.launch.started_at)
+        return now - target.progress_at >= allowed
+
+    def _probed(self, target: Target, key: object, answer: NetAnswer[Completion]) -> None:
+        if target.key != key:
+            return
+        target.probing = False
+        if answer.value is not None:
+            target.probe = answer.value
+        else:
+            says = answer.error.message if isinstance(answer.error, Transient) else "no answer"
+            target.probe = Completion(at=self._clock.now(), took=0.0, ok=False, says=says)
+        if target.probe.ok:
+            target.progress_at = target.probe.at
+
+
+def _can_be_probed(target: Target) -> bool:
+    """Never into an engine that sleeps, loads, stops or is paused."""
+    ready = target.launch is not None and target.launch.ready_at is not None
+    return ready and not target.load.asleep and target.container.status is Status.RUNNING

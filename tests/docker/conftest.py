@@ -1,0 +1,3 @@
+from tests.docker.engine import docker_engine, testbed, vllm_box
+
+__all__ = ["docker_engine", "testbed", "vllm_box"]

@@ -1,0 +1,114 @@
+"""A whole daemon without its threads, over a fake world."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from sentinel.api.snapshot import Snapshot
+from sentinel.config.rulefile import load_rule_files
+from sentinel.core.model.intent import Mode
+from sentinel.core.policy.routing import Route
+from sentinel.runtime.announce import Address
+from sentinel.runtime.assemble import Outside, assemble
+from sentinel.runtime.channels import Book
+from sentinel.runtime.configure import shipped_rules
+from sentinel.runtime.deliver import Channel
+from sentinel.runtime.loop import Loop
+from sentinel.runtime.plan import Plan, TargetPlan
+from sentinel.store.memory import Memory, open_memory
+from tests.fakes import FakeClock, FakeDocker, FakeReceiver, InlineLane, ask_inline, send_inline
+
+RULES = tuple(load_rule_files(shipped_rules()))
+
+
+def plan(mode: Mode = Mode.ACT, **changes: Any) -> Plan:
+    return Plan(
+        host="gpu1",
+        mode=mode,
+        target=lambda _name: TargetPlan(mode=mode),
+        scrape_interval=timedelta(seconds=1),
+        evaluation_interval=timedelta(seconds=1),
+        route=Route(receiver="test"),
+        rules=RULES,
+        **changes,
+    )
+
+
+@dataclass
+class Daemon:
+    """Killed by forgetting it; started again over the same directory by `again`."""
+
+    folder: Path
+    docker: FakeDocker
+    clock: FakeClock
+    receiver: FakeReceiver = field(default_factory=FakeReceiver)
+    plan: Plan = field(default_factory=plan)
+    shown: Snapshot | None = None
+    heard: int = 0
+    watched_until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        self.memory = self.open()
+        self.loop = self.build()
+
+    def open(self) -> Memory:
+        return open_memory(self.folder / "state.db")
+
+    def build(self) -> Loop:
+        book = Book(
+            channels={"test/webhook/0": Channel(self.receiver)},
+            addresses={"test": [Address(channel="test/webhook/0", is_machine=True)]},
+        )
+        return assemble(
+            Outside(
+                clock=self.clock,
+                eyes=self.docker,
+                hands=self.docker,
+                http=self.docker,
+                ask=ask_inline,
+                send=send_inline,
+                shown=self,
+                lane=cast(Any, InlineLane),
+            ),
+            self.memory,
+            self.plan,
+            book,
+            daemon={"version": "0", "started_at": None},
+            watched_until=self.watched_until,
+        )
+
+    def again(self) -> None:
+        self.memory.db.close()
+        self.memory = self.open()
+        self.loop = self.build()
+
+    def show(self, snapshot: Snapshot, samples: Sequence[object], now: datetime) -> None:
+        self.shown = snapshot
+
+    def beat(self, now: datetime) -> None:
+        self.watched_until = now
+
+    def run(self, seconds: float, *, step: float = 1.0, deaf: bool = False) -> None:
+        """Let `seconds` pass. `deaf`: Docker's events are lost."""
+        for _ in range(round(seconds / step)):
+            self.clock.advance(seconds=step)
+            self.turn(deaf=deaf)
+
+    def turn(self, *, deaf: bool = False) -> None:
+        for event in self.docker.events[self.heard :]:
+            if not deaf:
+                self.loop.parts.inbox.put(partial(self.loop.parts.watch.heard, event))
+        self.heard = len(self.docker.events)
+        for _ in range(4):  # answers bring work that brings answers
+            self.loop.step(0.0)
+
+    def state(self, name: str) -> str:
+        return str(self.target(name)["state"])
+
+    def target(self, name: str) -> dict[str, Any]:
+        assert self.shown is not None
+        found = [t for t in self.shown.status["targets"] if t["name"] == name]
+        return dict(found[0])
