@@ -39,7 +39,8 @@ fix: setup ## put format and what lint can mend right
 test: setup ## everything but the real vLLM: also real Docker
 	deploy/packages.sh test
 	$(BIN)/python -m pytest -q -m "not docker and not e2e" -n 2
-	$(BIN)/python -m pytest -q -m "docker and not e2e"
+	status=0; $(BIN)/python -m pytest -n 2 -q -m "docker and not e2e" || status=$$?; \
+	$(BIN)/python deploy/testbed.py stop-engine; exit $$status
 
 demo: setup ## two vLLM containers in real Docker; one dies; watch Sentinel see, tell, restart, prove
 	$(BIN)/python deploy/demo.py

@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +19,7 @@ import docker
 from docker.errors import DockerException
 
 STARTED_ENGINE = Path(tempfile.gettempdir()) / "sentinel-testbed-dockerd.pid"
+ENGINE_SOCKET = Path("/var/run/docker.sock")
 TIMID = ("--iptables=false", "--ip-masq=false", "--storage-driver=vfs")
 _daemons: list["subprocess.Popen[bytes]"] = []  # kept, or Python would call them leaked
 
@@ -32,7 +34,7 @@ def connect() -> docker.DockerClient:
     if client is not None:
         return client
     if os.geteuid() != 0:
-        raise NoEngineError("no Docker engine answers, and only root can start one")
+        raise NoEngineError(_why_not_here())
     with STARTED_ENGINE.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one of several test workers starts it
         _install_engine()
@@ -43,7 +45,15 @@ def connect() -> docker.DockerClient:
     raise NoEngineError(f"dockerd does not stay up: see {STARTED_ENGINE.with_suffix('.log')}")
 
 
+def _why_not_here() -> str:
+    if ENGINE_SOCKET.is_socket() and not os.access(ENGINE_SOCKET, os.R_OK | os.W_OK):
+        return f"this user may not open {ENGINE_SOCKET}: be root, or of the group docker"
+    return "no Docker engine answers, and only root can start one"
+
+
 def _answering() -> docker.DockerClient | None:
+    if "DOCKER_HOST" not in os.environ and not _is_open():
+        return None
     try:
         client = docker.from_env(timeout=60)
     except DockerException:
@@ -54,6 +64,12 @@ def _answering() -> docker.DockerClient | None:
         client.close()
         return None
     return client
+
+
+def _is_open() -> bool:
+    """Does anybody listen? docker-py would leave a socket open that it could not connect."""
+    with socket.socket(socket.AF_UNIX) as door:
+        return door.connect_ex(str(ENGINE_SOCKET)) == 0
 
 
 def _install_engine() -> None:
@@ -88,13 +104,25 @@ def _start_engine(flags: Sequence[str] = ()) -> docker.DockerClient | None:
 
 
 def stop_engine() -> None:
-    """Stop the engine that `connect` started, if it did."""
-    if STARTED_ENGINE.exists():
-        pid = int(STARTED_ENGINE.read_text())
-        STARTED_ENGINE.unlink()
-        if (
-            Path(f"/proc/{pid}/comm").exists()
-            and "dockerd" in Path(f"/proc/{pid}/comm").read_text()
-        ):
-            os.kill(pid, signal.SIGTERM)
-            print(f"testbed: stopped dockerd {pid}", flush=True)
+    """Stop the engine that `connect` started, if it did, and wait until it is gone."""
+    if not STARTED_ENGINE.exists():
+        return
+    pid = int(STARTED_ENGINE.read_text())
+    STARTED_ENGINE.unlink()
+    if not _is_engine(pid):
+        return
+    os.kill(pid, signal.SIGTERM)
+    for _ in range(300):  # one that is started meanwhile would find its files taken
+        if not _is_engine(pid):
+            break
+        time.sleep(0.1)
+    print(f"testbed: stopped dockerd {pid}", flush=True)
+
+
+def _is_engine(pid: int) -> bool:
+    for daemon in _daemons:
+        daemon.poll()  # or our own child would stay as a zombie of that name
+    try:
+        return "dockerd" in Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return False

@@ -14,7 +14,7 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing python$version-venv, which this Python lacks."
-    apt-get update -qq
+    apt-get update -qq || true # one broken source must not hide the others
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "python$version-venv" ||
       DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv
   else
@@ -23,7 +23,8 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   fi
 fi
 
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+# One that was left half made has a python and no pip.
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv "$venv"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 "$venv/bin/python" -m pip install -q --require-hashes -r requirements/dev.lock
 "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation -e .

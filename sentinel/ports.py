@@ -7,9 +7,10 @@ be a process of their own.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
+from sentinel.core.alerting.outside import Answers, Question
 from sentinel.core.model.container import Container, EngineEvent, Summary
 from sentinel.core.model.message import Notice
 
@@ -81,5 +82,17 @@ class Notifier(Protocol):
     async def send(self, notice: Notice) -> None:
         """Raises `Transient` (with fact `retry_after`, seconds, if the other side said so) or
         `Permanent`; neither may carry the channel's secret.
+        """
+        ...
+
+
+class RuleSource(Protocol):
+    """A Prometheus elsewhere that evaluates the expressions of rules."""
+
+    def ask(self, questions: Sequence[Question], *, within: timedelta) -> Answers:
+        """Evaluate each expression at its instant, all of them `within` that time.
+
+        Raises nothing: what the other side says of one expression is that one's outcome
+        (`Transient` or `Permanent`), and what ends the whole is `broken`.
         """
         ...

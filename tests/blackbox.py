@@ -1,9 +1,12 @@
 """A daemon as a process, seen from outside: files, flags, socket, webhook. Nothing of it is
 imported, so several run beside each other and any of them may be killed."""
 
+import contextlib
+import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +15,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from deploy.testbed import wait_until
 
@@ -71,6 +75,17 @@ class Hook:
         self._server.server_close()
 
 
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=20)
+        self._path = str(path)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
 class Daemon:
     """`sentinel run` over a folder of its own; may be killed and started again."""
 
@@ -104,12 +119,17 @@ class Daemon:
         return self
 
     def ask(self, *words: str) -> Json:
-        """One command with --json; empty when the daemon does not answer."""
-        found: Json = {}
-        done = self.run(*words, "--json")
-        if done.returncode != 3 and done.stdout.startswith("{"):
-            found = json.loads(done.stdout)
-        return found
+        """What such a command prints with --json, from the socket itself: no process for each
+        question. Empty when the daemon does not answer."""
+        path = "/".join(quote(word, safe="") for word in words if word != "show")
+        with contextlib.closing(_UnixConnection(self.socket)) as connection:
+            try:
+                connection.request("GET", f"/api/sentinel/v1/{path}")
+                answer = connection.getresponse()
+                found: Json = json.loads(answer.read())
+            except (OSError, http.client.HTTPException):
+                return {}
+        return found if answer.status == 200 else {}
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(

@@ -4,7 +4,7 @@ A container that is started takes `loads_for` seconds until it serves: a fake th
 instantly would hide a restart done twice.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,6 +54,7 @@ class FakeContainer:
     seen: Container
     log: str = ""
     loads_for: float = 20.0
+    started_tick: float = 0.0  # monotonic
     body: bytes = IDLE
     health: int = 200
     answers: bool = True  # completions
@@ -89,6 +90,7 @@ class FakeDocker:
                 manually_stopped=False,
             ),
             loads_for=loads_for,
+            started_tick=self.clock.monotonic() - 3600,
         )
         self.boxes[name] = box
         return box
@@ -159,6 +161,13 @@ class FakeDocker:
         self._answer()
         return next((b.log for b in self.boxes.values() if b.seen.id == container_id), "")
 
+    def raw(self, container_id: str) -> Mapping[str, Any] | None:
+        seen = self.inspect(container_id)
+        if seen is None:
+            return None
+        environment = ["PATH=/bin", "HF_TOKEN=s3cr3t"]
+        return {"Id": seen.id, "Args": [*seen.argv], "Config": {"Env": environment}}
+
     # hands
 
     def stop(self, container_id: str, *, if_started_at: datetime, grace: int) -> None:
@@ -189,13 +198,17 @@ class FakeDocker:
             started_at=self.clock.now(),
             manually_stopped=False,
         )
+        box.started_tick = self.clock.monotonic()
         self._say("start", box)
 
     def _own(self, container_id: str) -> FakeContainer:
         self._answer()
         if self.refuses is not None:
             raise self.refuses
-        return next(b for b in self.boxes.values() if b.seen.id == container_id)
+        found = next((b for b in self.boxes.values() if b.seen.id == container_id), None)
+        if found is None:
+            raise Permanent("the container is gone")
+        return found
 
     def _answer(self) -> None:
         if self.lost:
@@ -224,10 +237,9 @@ class FakeDocker:
         for box in self.boxes.values():
             if f":{box.seen.ports[0].host_port}" not in url:
                 continue
-            started = box.seen.started_at
-            if box.seen.status is not Status.RUNNING or started is None:
+            if box.seen.status is not Status.RUNNING:
                 return None
-            loaded = self.clock.now() - started >= timedelta(seconds=box.loads_for)
+            loaded = self.clock.monotonic() - box.started_tick >= box.loads_for
             return box if loaded else None
         return None
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import docker
 import docker.errors
@@ -37,6 +38,13 @@ class DockerEyes:
         except docker.errors.NotFound:
             return None
         return container_of(raw, manually_stopped=self._manually_stopped(container_id))
+
+    def raw(self, container_id: str) -> Mapping[str, Any] | None:
+        """All that Docker says of it, secrets among it."""
+        try:
+            return self._docker.inspect(container_id)
+        except docker.errors.NotFound:
+            return None
 
     def log_tail(self, container_id: str, *, lines: int, since: datetime | None = None) -> str:
         """Empty for a container that is gone."""

@@ -17,7 +17,17 @@ OPEN = frozenset({"/-/healthy", "/-/ready", "/metrics"})
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 # Prometheus's clients POST long queries; nothing is changed by one.
 READ_BY_POST = frozenset(
-    {"/api/v1/query", "/api/v1/query_range", "/api/v1/series", "/api/v1/labels"}
+    {
+        f"/api/v1/{path}"
+        for path in (
+            "query",
+            "query_range",
+            "query_exemplars",
+            "format_query",
+            "series",
+            "labels",
+        )
+    }
 )
 
 

@@ -18,6 +18,7 @@ from sentinel.api.access import Gate
 from sentinel.api.answers import answering, failure, unroutable
 from sentinel.api.aside import Seats
 from sentinel.api.peer import who
+from sentinel.api.prometheus.routes import prometheus_routes
 from sentinel.api.routes import ASK_WITHIN, Asking, History, House
 from sentinel.core.model.command import Reload
 from sentinel.core.model.errors import SentinelError
@@ -25,7 +26,11 @@ from sentinel.core.model.errors import SentinelError
 __all__ = ["History", "House", "build_api"]
 
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
-NOT_YET = ("/", "/api/v1/{rest:path}", "/api/v2/{rest:path}")
+NOT_YET = ("/api/v2/{rest:path}",)
+FRONT = (
+    "This is Sentinel. Its state: /api/sentinel/v1/status. Its numbers: /metrics.\n"
+    "Its series, as Prometheus's API: /api/v1/query?query=up. On the host: sentinel status.\n"
+)
 
 
 def build_api(
@@ -43,7 +48,12 @@ def build_api(
     seats = Seats()
     gate = Middleware(Gate, token=token, open_reads=open_reads)
     app = Starlette(
-        routes=[*Asking(house, seats, now).routes(), *_of_prometheus(house, seats), *_not_yet()],
+        routes=[
+            *Asking(house, seats, now).routes(),
+            *prometheus_routes(house.copies, now),
+            *_of_prometheus(house, seats),
+            *_not_yet(),
+        ],
         middleware=[] if trusted else [gate],
         exception_handlers={HTTPException: unroutable},
     )
@@ -53,6 +63,9 @@ def build_api(
 
 def _of_prometheus(house: House, seats: Seats) -> list[Route]:
     """The paths that every tool around Prometheus knows, with Prometheus's answers."""
+
+    async def front(_: Request) -> Response:
+        return PlainTextResponse(FRONT)  # clients look here to see whether somebody is there
 
     async def healthy(_: Request) -> Response:
         return PlainTextResponse("Sentinel is Healthy.\n")
@@ -74,6 +87,7 @@ def _of_prometheus(house: House, seats: Seats) -> list[Route]:
         return PlainTextResponse("")
 
     return [
+        Route("/", answering(front)),
         Route("/-/healthy", answering(healthy)),
         Route("/-/ready", answering(ready)),
         Route("/-/reload", answering(reload), methods=["POST", "PUT"]),

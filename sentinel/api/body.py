@@ -17,7 +17,7 @@ WITHIN = 10.0  # seconds
 
 async def read_body(request: Request, *allowed: str) -> dict[str, str]:
     """The strings of the body by key; a key that is null or absent is left out."""
-    value = _parse(await _receive(request))
+    value = _parse(await receive(request, LIMIT))
     for key, given in value.items():
         if key not in allowed:
             raise Refused(400, f"{key}: unknown key", hint=_hint(allowed))
@@ -26,14 +26,15 @@ async def read_body(request: Request, *allowed: str) -> dict[str, str]:
     return {key: given for key, given in value.items() if given is not None}
 
 
-async def _receive(request: Request) -> bytes:
+async def receive(request: Request, limit: int) -> bytes:
+    """The whole body. Raises `Refused` if it is too large or too slow."""
     read = bytearray()
     try:
         async with asyncio.timeout(WITHIN):
             async for chunk in request.stream():
                 read += chunk
-                if len(read) > LIMIT:
-                    raise Refused(413, f"the body is larger than {LIMIT} bytes")
+                if len(read) > limit:
+                    raise Refused(413, f"the body is larger than {limit} bytes")
     except TimeoutError:
         raise Refused(408, f"the body did not arrive within {WITHIN:g} s") from None
     except ClientDisconnect:

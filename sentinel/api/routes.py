@@ -18,6 +18,7 @@ from sentinel.api.answers import Refused, answer, answering
 from sentinel.api.aside import Seats
 from sentinel.api.body import read_body
 from sentinel.api.peer import who
+from sentinel.api.prometheus.copies import Copies
 from sentinel.api.snapshot import Snapshot
 from sentinel.core.alerting.duration import parse_duration
 from sentinel.core.model.command import (
@@ -61,6 +62,10 @@ class House(Protocol):
 
     def history(self) -> History:
         """Opened for one request, read-only, in the thread that uses it."""
+        ...
+
+    def copies(self) -> Copies:
+        """Of series, rules and targets. Raises `Transient` while there is nobody to ask."""
         ...
 
     def metrics(self) -> bytes:

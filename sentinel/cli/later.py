@@ -10,7 +10,6 @@ LATER = {
     "silence": "silence in your Alertmanager; hold actions back with: sentinel pause",
     "act": "act with docker restart; Sentinel sees that a person did it",
     "scorecard": "read what was done, or would have been, with: sentinel intents",
-    "query": "scrape /metrics and ask your Prometheus",
     "install": "copy the unit from systemd/ and run: systemctl enable --now sentinel",
     "doctor": "look at: sentinel config check; sentinel status; journalctl -u sentinel",
     "diagnose": "read the diagnosis of an incident with: sentinel incidents show ID",

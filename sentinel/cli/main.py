@@ -20,6 +20,7 @@ from sentinel.cli import incidents, orders, status
 from sentinel.cli.config import config
 from sentinel.cli.later import LATER, add_later
 from sentinel.cli.options import SocketOption
+from sentinel.cli.query import query
 from sentinel.cli.refusal import refuse
 from sentinel.cli.rules import rules
 from sentinel.cli.text import clean, complain, say
@@ -132,6 +133,7 @@ app.command("alerts")(status.alerts)
 app.add_typer(incidents.incidents, name="incidents")
 app.command("intents")(incidents.intents)
 app.command("explain")(incidents.explain)
+app.command("query")(query)
 app.command("pause")(orders.pause)
 app.command("resume")(orders.resume)
 app.command("reload")(orders.reload)

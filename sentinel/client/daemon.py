@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -62,6 +63,14 @@ class Daemon:
     def reject(self, intent: str, because: str) -> dict[str, Any]:
         return self._call("POST", f"intents/{_segment(intent)}/reject", {"because": because})
 
+    def query(self, expression: str, more: Mapping[str, str]) -> dict[str, Any]:
+        """The answer of Prometheus's API: at one time, or over time if `more` has a start.
+
+        Raises `Ambiguous` if there was no answer in time.
+        """
+        path = "query_range" if "start" in more else "query"
+        return self._call("GET", f"/api/v1/{path}?{urlencode({'query': expression, **more})}")
+
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         connection = _UnixConnection(self._socket, self._answer_within)
         try:
@@ -91,9 +100,8 @@ class Daemon:
     ) -> tuple[int, dict[str, Any]]:
         sent = None if body is None else json.dumps(body).encode()
         try:
-            connection.request(
-                method, f"/api/sentinel/v1/{path}", sent, {"content-type": "application/json"}
-            )
+            url = path if path.startswith("/") else f"/api/sentinel/v1/{path}"
+            connection.request(method, url, sent, {"content-type": "application/json"})
             response = connection.getresponse()
             answer = json.loads(response.read(LONGEST_ANSWER))
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -140,6 +148,8 @@ def _way_out(error: OSError) -> str:
 
 def _refusal(status: int, answer: dict[str, Any]) -> SentinelError:
     error = answer.get("error")
+    if isinstance(error, str):
+        return _refusal_of_query(str(answer.get("errorType")), error)
     told = error if isinstance(error, dict) else {}
     message = str(told.get("message") or f"the daemon answered {status}")
     hint = str(told.get("hint") or "See sentinel status.")
@@ -150,3 +160,15 @@ def _refusal(status: int, answer: dict[str, Any]) -> SentinelError:
     return Permanent(
         message, hint=hint, status=status, guard=told.get("guard"), faults=told.get("faults")
     )
+
+
+def _refusal_of_query(kind: str, message: str) -> SentinelError:
+    """What Prometheus's API tells in its own shape."""
+    if kind in ("timeout", "canceled"):
+        return Ambiguous(message, hint="Ask for fewer series, or for less time.")
+    if kind == "unavailable":
+        return Transient(message, hint="Ask again in a moment; see sentinel status.")
+    if kind == "bad_data":
+        return Permanent(message, hint="See sentinel query --help.", status=400)
+    hint = "The expression has no answer over the present series."
+    return Permanent(message, hint=hint, status=409)

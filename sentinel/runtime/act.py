@@ -5,27 +5,30 @@ begun in the journal before it is done in the world, and every step may be repea
 kill at any instant costs at most the same step once more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from sentinel.core.model.container import Container
 from sentinel.core.model.errors import Permanent, SentinelError
+from sentinel.core.model.incident import incident_id
 from sentinel.core.model.intent import Intent, Outcome, Step
 from sentinel.core.policy.grace import stop_grace
+from sentinel.core.policy.guard import Held
 from sentinel.core.policy.verify import verify_restart
 from sentinel.ports import Clock, ContainerHands
 from sentinel.runtime.decide import Decider
+from sentinel.runtime.evidence import Evidence, Scene
 from sentinel.runtime.history import History
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.lanes import Lane, LaneAnswer
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.target import Target
+from sentinel.runtime.tries import Tries
 from sentinel.store.memory import Memory
 from sentinel.telemetry import events
 
 _MARGIN = 60.0  # seconds a step may take beyond the container's own grace
-_AGAIN = timedelta(seconds=5)
+_LAUNCHES = 5  # of the last ones, kept with the evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +50,16 @@ class Actor:
         decider: Decider,
         inbox: Inbox,
         lane: Lane,
+        evidence: Evidence | None = None,
     ) -> None:
-        self._hands, self._clock = hands, clock
+        self._hands, self._clock, self._evidence = hands, clock, evidence
         self._memory, self._history, self._decider = memory, history, decider
         self._inbox, self._lane = inbox, lane
         self._ready: list[Callable[[], None]] = []
         self._under_way: int | None = None  # the intent whose step is in the lane
-        self._not_before: dict[int, datetime] = {}
+        self._tries = Tries(clock)
         self._held: dict[int, str] = {}
         self._touched = False
-        self._closed_between: list[Settled] = []  # by an answer, between two turns
 
     @property
     def overdue(self) -> bool:
@@ -66,18 +69,24 @@ class Actor:
         self, plan: Plan, targets: dict[str, Target], now: datetime, *, engine_lost: bool
     ) -> list[Settled]:
         """Prepare the next step of each open intent, or settle it. `go` then carries it out."""
-        settled, self._closed_between = self._closed_between, []
+        settled: list[Settled] = []
+        if engine_lost:
+            self._tries.engine_lost()
+            return settled
         for intent in self._memory.journal.open():
-            if intent.number == self._under_way or engine_lost:
+            if intent.number == self._under_way:
                 continue
-            target = targets.get(intent.wish.target)
-            done = self._one(intent, target, plan, now)
+            done = self._one(intent, _target_of(intent, targets), plan, now)
             if done is not None:
                 settled.append(done)
         for intent in self._memory.journal.proposed():
-            if intent.expires_at is not None and now >= intent.expires_at:
-                settled.append(self._expire(intent, now))
+            ended = self._waiting(intent, _target_of(intent, targets), now)
+            settled += [] if ended is None else [ended]
         return settled
+
+    def forget_prepared(self) -> None:
+        """What was prepared in a turn that was not committed is in no journal."""
+        self._ready.clear()
 
     def go(self) -> None:
         """Carry out what was prepared. Call only after it has been committed."""
@@ -87,52 +96,61 @@ class Actor:
 
     def step_of(self, target: Target) -> str | None:
         """The step Sentinel is in the middle of, or has done since the target was last seen."""
-        for intent in self._memory.journal.open():
-            if intent.wish.target != target.name:
-                continue
-            if (step := intent.next_step) is not None:
-                return step.name
-            last = intent.steps[-1]
-            return last.name if last.done_at is None or last.done_at >= target.seen_at else None
-        return None
+        intent = self.proving(target)
+        if intent is None or intent.number in self._held:
+            return None
+        if (step := intent.next_step) is not None:
+            return step.name if _has_begun(intent) else None
+        last = intent.steps[-1]
+        return last.name if last.done_at is None or last.done_at >= target.seen_at else None
 
     def has_touched(self) -> bool:
         """Whether a step was done since this was last asked: then it is time to look."""
         touched, self._touched = self._touched, False
         return touched
 
-    def proving(self, target: str) -> Intent | None:
+    def proving(self, target: Target) -> Intent | None:
         """The open intent on `target`, if there is one."""
-        return next((i for i in self._memory.journal.open() if i.wish.target == target), None)
+        return next((i for i in self._memory.journal.open() if _concerns(i, target)), None)
 
     def _one(
         self, intent: Intent, target: Target | None, plan: Plan, now: datetime
     ) -> Settled | None:
         step = intent.next_step
         if step is None:
-            return self._prove(intent, target, now)
-        if target is None:
-            return self._close(intent, Outcome.FAILED, "its container is gone", now)
-        if intent.reserved_at is not None and now - intent.reserved_at >= plan.verify_within:
-            return self._close(
-                intent, Outcome.FAILED, f"{step.name} could not be done in time", now
-            )
-        if now < self._not_before.get(intent.number, now):
+            return self._prove(intent, target, plan, now)
+        if (says := self._tries.hopeless.get(intent.number)) is not None:
+            outcome = Outcome.FAILED if step.position else Outcome.REFUSED
+            return self._close(intent, outcome, says, now)
+        if target is None or target.is_gone:
+            outcome = Outcome.FAILED if _has_begun(intent) else Outcome.REFUSED
+            return self._close(intent, outcome, "its container is gone", now)
+        if not _has_begun(intent) and (says := self._decider.withdrawn(intent)):
+            return self._close(intent, Outcome.REFUSED, says, now)
+        if not self._tries.has_been_seen(intent.number, target):
+            return None  # something has happened to it: first a look
+        if held := self._decider.guards_before_step(intent, target, now):
+            if held[0].guard == "human_stop":
+                return self._close(intent, Outcome.REFUSED, held[0].because, now)
+            self._hold(intent, step, target, held, now)
             return None
-        held = self._decider.guards_before_step(intent, target, now)
-        if held:
-            self._hold(intent, step, held[0].guard, held[0].because, now)
-            return None
-        if self._lane.busy_since is None and not self._ready:
-            self._prepare(intent, step, target.container, now)
+        failing_for, says = self._tries.failing_for(intent.number)
+        if failing_for >= plan.verify_within:
+            says = f"{step.name} could not be done in time: {says}"
+            return self._close(intent, Outcome.FAILED, says, now)
+        free = self._lane.busy_since is None and not self._ready
+        if free and self._tries.may_try(intent.number):
+            self._prepare(intent, step, target, now)
         return None
 
-    def _prepare(self, intent: Intent, step: Step, container: Container, now: datetime) -> None:
+    def _prepare(self, intent: Intent, step: Step, target: Target, now: datetime) -> None:
         self._held.pop(intent.number, None)
+        target.held_action, target.held = None, ()
+        save = self._saving(intent, target, now)
         if step.started_at is None:
             self._memory.journal.begin(intent, step, now)
             self._tell(intent, events.STEP_STARTED, f"{step.name} {intent.wish.target}", now)
-        grace = stop_grace(container)
+        grace = stop_grace(target.container)
         saw, container_id = intent.wish.saw_started_at, intent.wish.container_id
 
         def stop() -> None:
@@ -141,7 +159,11 @@ class Actor:
         def start() -> None:
             self._hands.start(container_id, if_started_at=saw)
 
-        work = {"stop": stop, "start": start}[step.name]
+        act = {"stop": stop, "start": start}[step.name]
+
+        def work() -> None:
+            save()
+            act()
 
         def submit() -> None:
             self._under_way = intent.number
@@ -156,10 +178,32 @@ class Actor:
 
         self._ready.append(submit)
 
+    def _saving(self, intent: Intent, target: Target, now: datetime) -> Callable[[], None]:
+        """Evidence first: what there is, before the first step; nothing for a step repeated."""
+        evidence, number = self._evidence, intent.wish.incident
+        if evidence is None or number is None or _has_begun(intent):
+            return lambda: None
+        scene = Scene(
+            incident=incident_id(number),
+            intent=intent.id,
+            container_id=intent.wish.container_id,
+            started_at=target.container.started_at,
+            metrics=target.last_body,
+            launches=self._memory.launches.facts(target.name, _LAUNCHES),
+        )
+
+        def save() -> None:
+            if saved := evidence.save(scene, now):
+                says = f"saved before anything is done: {', '.join(saved)}"
+                self._inbox.put(lambda: self._tell(intent, events.EVIDENCE_SAVED, says, now))
+
+        return save
+
     def _answered(self, intent: Intent, step: Step, answer: LaneAnswer[None]) -> None:
         self._under_way, self._touched = None, True
         now, error = self._clock.now(), answer.error
         if error is None:
+            self._tries.succeeded(intent.number)
             with self._memory.together():
                 self._memory.journal.done(intent, step, "done", now)
                 self._tell(intent, events.STEP_DONE, f"{step.name}: done", now)
@@ -170,39 +214,48 @@ class Actor:
             return
         says = error.message if isinstance(error, SentinelError) else repr(error)
         if isinstance(error, Permanent):
-            with self._memory.together():
-                outcome = Outcome.FAILED if step.position else Outcome.REFUSED
-                self._closed_between.append(
-                    self._close(intent, outcome, f"{step.name}: {says}", now)
-                )
+            self._tries.hopeless[intent.number] = f"{step.name}: {says}"
             return
-        self._not_before[intent.number] = now + _AGAIN
-        self._tell(intent, events.STEP_DONE, f"{step.name} is not done yet: {says}", now)
+        if self._tries.failed(intent.number, says):
+            self._tell(intent, events.STEP_DONE, f"{step.name} is not done yet: {says}", now)
 
-    def _prove(self, intent: Intent, target: Target | None, now: datetime) -> Settled | None:
+    def _prove(
+        self, intent: Intent, target: Target | None, plan: Plan, now: datetime
+    ) -> Settled | None:
         verdict = verify_restart(
             intent,
             target.container if target else None,
             target.launch if target else None,
             target.probe if target else None,
-            now,
+            overdue=self._tries.is_overdue(intent, plan.verify_within, now),
         )
         if verdict.outcome is None:
             return None
         return self._close(intent, verdict.outcome, verdict.because, now)
 
-    def _hold(self, intent: Intent, step: Step, guard: str, because: str, now: datetime) -> None:
+    def _hold(
+        self, intent: Intent, step: Step, target: Target, held: Sequence[Held], now: datetime
+    ) -> None:
+        target.held_action, target.held = intent.wish.action, tuple(held)
+        guard, because = held[0].guard, held[0].because
         if self._held.get(intent.number) == guard:
             return
         self._held[intent.number] = guard
         self._tell(intent, events.INTENT_HELD, f"before {step.name}: {because}", now, guard=guard)
 
-    def _expire(self, intent: Intent, now: datetime) -> Settled:
-        return self._close(intent, Outcome.EXPIRED, "nobody agreed in time", now)
+    def _waiting(self, intent: Intent, target: Target | None, now: datetime) -> Settled | None:
+        """A proposal ends when its time is over, or when what it was made for is."""
+        if intent.expires_at is not None and now >= intent.expires_at:
+            return self._close(intent, Outcome.EXPIRED, "nobody agreed in time", now)
+        seen = (intent.wish.container_id, intent.wish.saw_started_at)
+        says = self._decider.withdrawn(intent)
+        if target is None or target.key != seen:
+            says = says or "the container it was asked for has been started anew or is gone"
+        return self._close(intent, Outcome.REFUSED, says, now) if says else None
 
     def _close(self, intent: Intent, outcome: Outcome, because: str, now: datetime) -> Settled:
         self._memory.journal.close(intent, outcome, because, now)
-        self._not_before.pop(intent.number, None)
+        self._tries.forget(intent.number)
         self._held.pop(intent.number, None)
         event = events.INTENT_EXPIRED if outcome is Outcome.EXPIRED else events.INTENT_CLOSED
         self._tell(intent, event, because, now, outcome=outcome)
@@ -229,3 +282,18 @@ class Actor:
             outcome=outcome,
             guard=guard,
         )
+
+
+def _has_begun(intent: Intent) -> bool:
+    """Whether something may have been done to the world: then what was begun is finished."""
+    return any(step.started_at is not None for step in intent.steps)
+
+
+def _concerns(intent: Intent, target: Target) -> bool:
+    return intent.wish.target == target.name or intent.wish.container_id == target.container.id
+
+
+def _target_of(intent: Intent, targets: Mapping[str, Target]) -> Target | None:
+    """The very container, also under another name; else whatever has its name now."""
+    same = (t for t in targets.values() if t.container.id == intent.wish.container_id)
+    return next(same, None) or targets.get(intent.wish.target)

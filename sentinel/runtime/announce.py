@@ -184,7 +184,7 @@ def _outcome(settled: Settled, case: Case) -> News:
     return News(
         case=case,
         kind="action",
-        headline=f"{action}: {settled.outcome}. {settled.because}",
+        headline=f"{action} {settled.outcome}: {settled.because}",
         decision=DecisionFacts(
             action=action,
             would=settled.outcome in (Outcome.REFUSED, Outcome.EXPIRED, Outcome.REJECTED),

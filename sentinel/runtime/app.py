@@ -5,14 +5,14 @@ process with a sentence; what fails later is a value the loop reasons about.
 """
 
 import signal
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
-import aiohttp
 import structlog
 
 from sentinel import __version__
@@ -36,25 +36,25 @@ from sentinel.runtime.assemble import (
     assemble,
     keep_of,
     retention_of,
-    setting_of,
 )
 from sentinel.runtime.channels import book_of
 from sentinel.runtime.configure import plan_of
-from sentinel.runtime.deliver import OnDone, Send
+from sentinel.runtime.evidence import Evidence
 from sentinel.runtime.house import House, readings_of
 from sentinel.runtime.judge import WrittenSample
 from sentinel.runtime.keep import StateDir
 from sentinel.runtime.listen import Listener
 from sentinel.runtime.loop import Loop
-from sentinel.runtime.net import Net
 from sentinel.runtime.obey import Obedience
+from sentinel.runtime.outlet import Outlet
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.queries import Queries
+from sentinel.runtime.resume import setting_of
 from sentinel.store.memory import Memory, open_memory
 from sentinel.telemetry import events
 from sentinel.telemetry.metrics import Metrics
 
 _log = structlog.get_logger("sentinel")
-_SEND_WITHIN = 60.0  # seconds; each notifier has a shorter limit of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,28 +89,29 @@ class App:
         loaded = self._load()
         plan = self._plan(loaded)
         settings = loaded.settings
-        self._state = StateDir(settings.state_dir)
+        self._state = StateDir(settings.state_dir, settings.api.socket_group)
         self._state.take()
         watched_until = self._state.last_beat()
         memory = self._memory_of(self._state.database)
-        self._net = Net()
-        self._net.start()
-        self._session = self._open_session()
+        self._outlet = Outlet()
         self._http = TargetHttp(self.clock)
         host = settings.docker.host
+        self._evidence = Evidence(self._state.evidence, DockerEyes(host))
+        self._keep_evidence(loaded)
         loop = assemble(
             Outside(
                 clock=self.clock,
                 eyes=DockerEyes(host),
                 hands=self._hands_of(host),
                 http=self._http,
-                ask=self._net.submit,
-                send=self._send,
+                ask=self._outlet.ask,
+                send=self._outlet.send,
                 shown=self,
+                evidence=self._evidence,
             ),
             memory,
             plan,
-            book_of(settings, self._session, self._env),
+            book_of(settings, self._outlet.session, self._env),
             daemon={"version": __version__, "started_at": stamp(self.clock.now())},
             watched_until=watched_until,
         )
@@ -126,6 +127,10 @@ class App:
     def beat(self, now: datetime) -> None:
         self._state.beat(now)
         self._systemd.alive()
+
+    def problems(self) -> Sequence[str]:
+        because = self._state.trouble
+        return [f"nothing can be written in {self._state.path}: {because}"] if because else []
 
     def _serve(self, loaded: Loaded, loop: Loop, memory: Memory) -> None:
         self._loop, self._memory = loop, memory
@@ -161,6 +166,7 @@ class App:
             parts.casebook,
             self._reload,
         ).obey
+        house.queries = Queries(loop, house.snapshot)
         return house
 
     def _open_api(self, loaded: Loaded) -> ApiServer:
@@ -190,7 +196,7 @@ class App:
 
     def _say_started(self, loaded: Loaded, loop: Loop) -> None:
         now = self.clock.now()
-        for concern in (*loaded.warnings, *loop.plan.problems):
+        for concern in (*loaded.warnings, *loop.problems()):
             _log.warning(events.PROBLEM_SEEN, because=str(concern))
         loop.parts.history.write(
             events.DAEMON_STARTED,
@@ -204,11 +210,11 @@ class App:
 
     def _stop(self, loop: Loop, listener: Listener, api: ApiServer, memory: Memory) -> None:
         self._systemd.stopping()
-        loop.parts.history.write(events.DAEMON_STOPPING, "told to stop", at=self.clock.now())
+        with suppress(sqlite3.Error):  # what is left of a disk must not keep us from going
+            loop.parts.history.write(events.DAEMON_STOPPING, "told to stop", at=self.clock.now())
         listener.stop()
         api.stop(2.0)
-        self._close_connections()
-        self._net.stop(2.0)
+        self._outlet.close(self._http.close)
         memory.close()
 
     # loading, and loading again
@@ -218,6 +224,10 @@ class App:
         return load_settings(
             flags.config, env=self._env, state_dir=flags.state_dir, socket_path=flags.socket
         )
+
+    def _keep_evidence(self, loaded: Loaded) -> None:
+        kept = loaded.settings.retention
+        self._evidence.keep_for, self._evidence.keep_bytes = kept.evidence, kept.evidence_size
 
     def _plan(self, loaded: Loaded) -> Plan:
         try:
@@ -231,6 +241,7 @@ class App:
         try:
             loaded = self._load()
             plan = self._plan(loaded)
+            book = book_of(loaded.settings, self._outlet.session, self._env)
         except ConfigRefused as refused:
             faults = [str(fault) for fault in refused.faults]
             self._metrics.reload_successful.set(0)
@@ -247,10 +258,10 @@ class App:
                 faults=faults,
             ) from None
         loop.use(plan)
+        self._keep_evidence(loaded)
         parts = loop.parts
         parts.evaluator = parts.evaluator.successor(plan.rules, setting_of(plan))
         parts.store.keep, parts.store.retention_ms = keep_of(plan), retention_of(plan)
-        book = book_of(loaded.settings, self._session, self._env)
         parts.announcer.addresses = book.addresses
         parts.deliver.use(book.channels, fallback=book.fallback)
         self._metrics.reload_successful.set(1)
@@ -265,29 +276,3 @@ class App:
             self._reload(by)
         except Permanent:
             return  # it has been said
-
-    # the network thread
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        box: SimpleQueue[Any] = SimpleQueue()
-
-        async def make() -> aiohttp.ClientSession:
-            return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
-
-        self._net.submit(make, deadline=5.0, deliver=box.put)
-        session = box.get(timeout=10.0).value
-        assert isinstance(session, aiohttp.ClientSession)
-        return session
-
-    def _close_connections(self) -> None:
-        box: SimpleQueue[Any] = SimpleQueue()
-
-        async def close() -> None:
-            await self._http.close()
-            await self._session.close()
-
-        self._net.submit(close, deadline=1.0, deliver=box.put)
-        box.get(timeout=5.0)
-
-    def _send(self, send: Send, done: OnDone) -> None:
-        self._net.submit(send, deadline=_SEND_WITHIN, deliver=lambda answer: done(answer.error))

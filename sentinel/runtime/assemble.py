@@ -1,14 +1,11 @@
 """Joins the parts of the loop. Starts nothing; knows no adapter."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sentinel.core.alerting.advance import ActiveAlert
-from sentinel.core.alerting.evaluate import Evaluator, Setting
 from sentinel.core.alerting.needs import needs_of
-from sentinel.core.alerting.restore import restore
 from sentinel.core.model.series import Store
 from sentinel.ports import Clock, ContainerEyes, ContainerHands
 from sentinel.runtime.act import Actor
@@ -18,12 +15,15 @@ from sentinel.runtime.channels import Book
 from sentinel.runtime.decide import Decider
 from sentinel.runtime.deliver import Deliver, Settled, Submit
 from sentinel.runtime.depict import Painter
+from sentinel.runtime.evidence import Evidence
+from sentinel.runtime.explain import Explainer
 from sentinel.runtime.history import History
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.judge import Judge
 from sentinel.runtime.lanes import Lane
 from sentinel.runtime.loop import Loop, Parts, Shown
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.resume import evaluator_of
 from sentinel.runtime.scrape import Scraper, TargetHttp
 from sentinel.runtime.scrape import Submit as Ask
 from sentinel.runtime.vitals import METRICS, Vitals
@@ -43,6 +43,7 @@ class Outside:
     send: Submit  # runs the sending of a message
     shown: Shown
     lane: Callable[[str], Lane] = Lane
+    evidence: Evidence | None = None
 
 
 def assemble(
@@ -62,7 +63,14 @@ def assemble(
     casebook = Casebook(memory, history, plan)
     decider = Decider(memory, history, casebook, plan)
     actor = Actor(
-        outside.hands, clock, memory, history, decider, inbox, outside.lane("docker-hands")
+        outside.hands,
+        clock,
+        memory,
+        history,
+        decider,
+        inbox,
+        outside.lane("docker-hands"),
+        outside.evidence,
     )
 
     def settled(done: Settled) -> None:
@@ -79,7 +87,7 @@ def assemble(
             scraper=Scraper(outside.http, outside.ask, clock, store, plan, inbox),
             vitals=Vitals(store),
             judge=Judge(memory, store, history, actor),
-            evaluator=evaluator_of(plan, store, memory, clock.now(), watched_until),
+            evaluator=evaluator_of(plan, store, memory, clock.now(), watched_until, clock.now()),
             casebook=casebook,
             decider=decider,
             actor=actor,
@@ -87,7 +95,7 @@ def assemble(
             deliver=Deliver(
                 memory.outbox, book.channels, outside.send, settled, fallback=book.fallback
             ),
-            painter=Painter(memory, casebook, daemon),
+            painter=Painter(memory, casebook, Explainer(memory, casebook, decider), daemon),
         ),
         plan,
         outside.shown,
@@ -95,36 +103,8 @@ def assemble(
     return loop
 
 
-def stored_alerts(
-    memory: Memory, now: datetime, watched_until: datetime | None
-) -> list[ActiveAlert]:
-    """The alerts on disk; the time in which nobody watched does not count for them."""
-    return restore(
-        [
-            replace(
-                alert, last_seen_at=max(alert.last_seen_at, watched_until or alert.last_seen_at)
-            )
-            for alert, _ in memory.alerts.all()
-        ],
-        now,
-    )
-
-
-def evaluator_of(
-    plan: Plan, store: Store, memory: Memory, now: datetime, watched_until: datetime | None
-) -> Evaluator:
-    """`now`: the store is fed from now on; what it does not hold yet proves nothing."""
-    return Evaluator(
-        plan.rules,
-        store,
-        setting=setting_of(plan),
-        seed=stored_alerts(memory, now, watched_until),
-        observed_since=now,
-    )
-
-
-def setting_of(plan: Plan) -> Setting:
-    return Setting(interval=plan.evaluation_interval, external_labels=plan.external_labels)
+_OF_SCRAPES = ("up", "scrape_duration_seconds")  # few, and what every dashboard asks for
+_OWN = "sentinel_"
 
 
 def keep_of(plan: Plan) -> Callable[[str], bool] | None:
@@ -132,7 +112,9 @@ def keep_of(plan: Plan) -> Callable[[str], bool] | None:
     if plan.keep_all:
         return None
     needs = needs_of(plan.rules)
-    return lambda name: name in METRICS or needs.keeps(name)
+    return lambda name: (
+        name in METRICS or name in _OF_SCRAPES or name.startswith(_OWN) or needs.keeps(name)
+    )
 
 
 def retention_of(plan: Plan) -> int:

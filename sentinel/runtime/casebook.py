@@ -52,10 +52,15 @@ class Casebook:
     def __init__(self, memory: Memory, history: History, plan: Plan) -> None:
         self._memory, self._incidents, self._history = memory, memory.incidents, history
         self.plan = plan
-        self.cases: dict[int, Case] = {
+        self.cases: dict[int, Case] = {}
+        self.read()
+
+    def read(self) -> None:
+        """What is open, as it stands on disk."""
+        self.cases = {
             incident.number: Case(incident=incident) for incident in self._incidents.open()
         }
-        for alert, number in memory.alerts.all():
+        for alert, number in self._memory.alerts.all():
             if number in self.cases:
                 self.cases[number].alerts[alert.key] = alert
 
@@ -72,9 +77,10 @@ class Casebook:
             case = self._case_of(alert, transition.kind, targets, now)
             number = case.incident.number if case else None
             self._memory.alerts.save(alert, number)
+            says = alert.annotations.get("summary") or alert.alertname
             self._history.write(
                 _EVENT_OF[transition.kind],
-                alert.annotations.get("summary") or alert.alertname,
+                f"no longer so: {says}" if transition.kind == "resolved" else says,
                 at=now,
                 target=alert.labels.get("target"),
                 incident=number,
@@ -102,7 +108,7 @@ class Casebook:
                 if incident.quiet_since is not None:
                     self._set_quiet(case, None)
                 continue
-            if incident.quiet_since is None:
+            if incident.quiet_since is None or incident.quiet_since > now:  # a clock set back
                 self._set_quiet(case, now)
             elif now - incident.quiet_since >= self.plan.group_interval:
                 self._resolve(case, now, changes)

@@ -19,7 +19,7 @@ from sentinel.core.alerting.rule import AlertRule, RuleGroup
 from sentinel.core.model.errors import SentinelError
 from sentinel.core.model.intent import Action
 from sentinel.core.policy.discover import Sieve
-from sentinel.core.policy.guard import Budget
+from sentinel.core.policy.guard import Budget, ManyFailing
 from sentinel.core.policy.remedy import Remedy, Rung
 from sentinel.core.policy.routing import Route
 from sentinel.core.policy.state import Patience
@@ -54,6 +54,9 @@ def plan_of(loaded: Loaded, env: Mapping[str, str]) -> Plan:
             target_per_day=guards.budget.per_target.per_day,
             host_at_once=guards.budget.per_host.at_once,
             host_per_hour=guards.budget.per_host.per_hour,
+        ),
+        many_failing=ManyFailing(
+            at_least=guards.many_failing.at_least, within=guards.many_failing.within
         ),
         verify_within=guards.verify_within,
         approval_expires=guards.approval_expires,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from sentinel.core.model.container import Status
 from sentinel.core.model.intent import STEPS, Action, Intent, Mode, Outcome, Wish, strictest
+from sentinel.core.model.record import SENTINEL
+from sentinel.core.model.target import Completion
 from sentinel.core.policy.guard import BEFORE_A_STEP, Held, Situation, holds
 from sentinel.core.policy.remedy import Rung, next_rung, remedy_for
 from sentinel.core.policy.subject import SEVERITIES
@@ -17,6 +19,7 @@ from sentinel.runtime.casebook import Case, Casebook
 from sentinel.runtime.history import History
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.target import Target
+from sentinel.store.journal import Pause
 from sentinel.store.memory import Memory
 from sentinel.telemetry import events
 
@@ -36,14 +39,26 @@ class Decision:
     intent: Intent | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """What guards look at that is the same for every target."""
+
+    recent: Sequence[Intent]
+    open: Sequence[Intent]
+    pauses: Sequence[Pause]
+    stop_file: str | None
+
+
 class Decider:
     def __init__(self, memory: Memory, history: History, casebook: Casebook, plan: Plan) -> None:
         self._memory, self._history, self._casebook = memory, history, casebook
         self.plan = plan
+        self.failing: dict[str, datetime] = {}
         self._told: dict[int, tuple[str, tuple[str, ...]]] = {}
 
     def decide(self, targets: Mapping[str, Target], now: datetime) -> list[Decision]:
         made: list[Decision] = []
+        self.failing = {n: t.failing_since for n, t in targets.items() if t.failing_since}
         for case in list(self._casebook.cases.values()):
             subject = case.incident.subject
             target = targets.get(subject.name) if subject.kind == "target" else None
@@ -55,13 +70,63 @@ class Decider:
     def guards_before_step(self, intent: Intent, target: Target, now: datetime) -> tuple[Held, ...]:
         """The guards that are asked again just before each step."""
         situation = self.situation(target, intent.wish.action, intent.wish.mode, now)
-        return tuple(held for held in holds(situation) if held.guard in BEFORE_A_STEP)
+        asked = BEFORE_A_STEP
+        if self._memory.is_whole and any(step.started_at for step in intent.steps):
+            asked -= {"journal_unreadable"}  # it was written down: better done than half done
+        return tuple(held for held in holds(situation) if held.guard in asked)
 
-    def situation(self, target: Target, action: Action, mode: Mode, now: datetime) -> Situation:
-        recent = self._memory.journal.since(now - _DAY)
-        pauses = self._memory.journal.pauses(now)
-        pause = next((p for p in pauses if p.target in (None, target.name)), None)
-        mine = [i for i in recent if i.is_reserved and i.wish.target == target.name]
+    def unproved(self, targets: Mapping[str, Target]) -> frozenset[str]:
+        """Targets that a remedy has failed on and that have not shown since that they serve."""
+        return frozenset(
+            name
+            for name, target in targets.items()
+            if target.container.is_up
+            and not _says_something(target.probe)
+            and (case := self._casebook.case_of_target(name)) is not None
+            and _in_vain(self._memory.journal.of_incident(case.incident.number))
+        )
+
+    def forget_told(self) -> None:
+        """What was said in a turn that was not committed has not been said."""
+        self._told.clear()
+
+    def withdrawn(self, intent: Intent) -> str:
+        """Why an intent of ours that nobody has begun to carry out is not wanted any more."""
+        if intent.wish.by != SENTINEL or intent.wish.incident is None:
+            return ""
+        mode = self.plan.target(intent.wish.target).mode
+        if strictest(mode, intent.wish.mode) is not intent.wish.mode:
+            return f"the mode is {mode} now"
+        case = self._casebook.cases.get(intent.wish.incident)
+        if case is None or not case.firing:
+            return "no alert asks for it any more"
+        return ""
+
+    def background(self, now: datetime) -> Background:
+        """What is the same for every target, until something is written down."""
+        journal = self._memory.journal
+        return Background(
+            recent=journal.since(now - _DAY),
+            open=journal.open(),
+            pauses=journal.pauses(now),
+            stop_file=next((path for path in self.plan.stop_files if Path(path).exists()), None),
+        )
+
+    def situation(
+        self,
+        target: Target,
+        action: Action,
+        mode: Mode,
+        now: datetime,
+        known: Background | None = None,
+    ) -> Situation:
+        known = known or self.background(now)
+        pause = next((p for p in known.pauses if p.target in (None, target.name)), None)
+        mine = [
+            intent
+            for intent in known.open
+            if target.name == intent.wish.target or target.container.id == intent.wish.container_id
+        ]
         return Situation(
             now=now,
             target=target.name,
@@ -72,12 +137,16 @@ class Decider:
             running=target.container.status in _UP,
             paused_by=pause.by if pause else None,
             paused_until=pause.until if pause else None,
-            stop_file=next((path for path in self.plan.stop_files if Path(path).exists()), None),
+            stop_file=known.stop_file,
             open_intent=mine[0] if mine else None,
-            recent=recent,
+            recent=known.recent,
             launches=self._memory.launches.since(target.name, now - _DAY),
+            failing=self.failing,
+            many_failing=self.plan.many_failing,
+            container_gone=target.is_gone,
             cooldown=self.plan.cooldown,
             budget=self.plan.budget,
+            journal_trouble=self._memory.trouble,
         )
 
     def _for_case(self, case: Case, target: Target | None, now: datetime) -> Decision | None:
@@ -130,6 +199,8 @@ class Decider:
         if self._told.get(case.incident.number) == says:
             return None
         self._told[case.incident.number] = says
+        if first.guard == "many_failing":
+            self._call(case, (), now, first.because)
         self._history.write(
             events.INTENT_HELD,
             first.because,
@@ -154,7 +225,7 @@ class Decider:
             action=rung.action,
             mode=mode,
             because=because,
-            by="sentinel",
+            by=SENTINEL,
             container_id=target.container.id,
             saw_started_at=target.container.started_at,
             incident=case.incident.number,
@@ -182,16 +253,13 @@ class Decider:
         )
         return Decision(case=case, action=rung.action, kind=kind, because=because, intent=intent)
 
-    def _call(self, case: Case, tried: Sequence[Intent], now: datetime) -> Decision | None:
+    def _call(
+        self, case: Case, tried: Sequence[Intent], now: datetime, why: str = ""
+    ) -> Decision | None:
         number = case.incident.number
         if not self._memory.incidents.call_person(number, now):
             return None
-        failed = [intent for intent in tried if intent.outcome is not None]
-        because = (
-            f"{failed[-1].wish.action} did not help: {failed[-1].closed_because}"
-            if failed
-            else "nothing is left that Sentinel may try by itself"
-        )
+        because = why or _why_a_person(tried)
         self._casebook.refresh_incident(number)
         self._history.write(
             events.PERSON_CALLED,
@@ -206,6 +274,23 @@ class Decider:
         self._told.pop(case.incident.number, None)
         if target is not None:
             target.held_action, target.held = None, ()
+
+
+def _says_something(probe: Completion | None) -> bool:
+    """It serves, or asking again would never tell."""
+    return probe is not None and (probe.ok or probe.unsupported or probe.unauthorised)
+
+
+def _why_a_person(tried: Sequence[Intent]) -> str:
+    last = next((i for i in reversed(tried) if i.outcome is not None), None)
+    match last.outcome if last else None:
+        case Outcome.EXPIRED if last:
+            return f"nobody agreed in time to {last.wish.action}"
+        case Outcome.REJECTED if last:
+            return f"{last.wish.action} was turned down: {last.closed_because}"
+        case _ if last:
+            return f"{last.wish.action} did not help: {last.closed_because}"
+    return "nothing is left that Sentinel may try by itself"
 
 
 def _in_vain(tried: Sequence[Intent]) -> bool:

@@ -9,9 +9,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from sentinel.api.prometheus.copies import Copies
 from sentinel.api.snapshot import Snapshot
 from sentinel.core.model.command import Command
-from sentinel.core.model.errors import Ambiguous
+from sentinel.core.model.errors import Ambiguous, Transient
 from sentinel.ports import Clock
 from sentinel.runtime.inbox import Inbox
 from sentinel.store.picture import Reader
@@ -30,6 +31,7 @@ class House:
         self._snapshot = Snapshot(at=clock.now(), ready=False)
         self._readings: tuple[Reading, ...] = ()
         self.obey: Obey | None = None  # set once the loop is there
+        self.queries: Copies | None = None  # likewise
 
     def publish(self, snapshot: Snapshot, readings: tuple[Reading, ...]) -> None:
         """By one assignment each: readers need no lock."""
@@ -43,6 +45,11 @@ class House:
 
     def metrics(self) -> bytes:
         return self._metrics.exposition(self._readings)
+
+    def copies(self) -> Copies:
+        if self.queries is None:
+            raise Transient("Sentinel is still starting")
+        return self.queries
 
     def ask(self, command: Command, deadline: float) -> dict[str, Any]:
         box: SimpleQueue[Answer] = SimpleQueue()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 Call = Callable[[], None]
-Letter = tuple[Call, bool]  # and whether a turn should follow at once
+Letter = tuple[Call, bool | None]  # and whether a turn should follow at once; None: none at all
 _AT_MOST = 1000  # calls taken at once, so that a flood cannot keep a turn from coming
 
 
@@ -23,6 +23,10 @@ class Inbox:
     def put_sample(self, call: Call) -> None:
         """An answer to what was asked at a slot: the turn of that slot will see it."""
         self._queue.put((call, False))
+
+    def put_question(self, call: Call) -> None:
+        """Somebody only wants to look: nothing has changed, and no turn follows."""
+        self._queue.put((call, None))
 
     def wait(self, seconds: float) -> list[Letter]:
         """What has arrived; waits for the first of it, `seconds` at the longest."""

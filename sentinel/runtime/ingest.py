@@ -9,11 +9,15 @@ put the value into the key, and the memory would grow with every scrape.
 import re
 from dataclasses import dataclass, field
 
+from sentinel.api.prometheus.copies import Description
 from sentinel.core.model.errors import Permanent
 from sentinel.core.model.series import Series, Source
+from sentinel.runtime.describe import descriptions_in
 
 MAX_SAMPLES = 50_000
+AHEAD_MS = 600_000  # a sample from further in the future is left out, as Prometheus does
 SPARE_KEYS = 1_024
+LINES_A_SAMPLE = 4  # with its comments
 
 # A metric under the name it had in older releases of vLLM, and its present one.
 RENAMED = {
@@ -74,6 +78,8 @@ class Exposition:
         self._twins: dict[Series, Series] = {}  # old name to present name
         self._keep = source.store.keep
         self._removals = source.removals
+        self.descriptions: dict[str, Description] = {}
+        self._described_at = -1  # how many lines were known when they were read
 
     def take(self, body: bytes, at_ms: int) -> int:
         """Record one scrape and return how many samples it held.
@@ -82,10 +88,13 @@ class Exposition:
         """
         self._forget_outdated()
         try:
-            look = self._read(body.decode("utf-8"))
-        except UnicodeDecodeError:
-            raise Permanent("metrics are not UTF-8 text") from None
+            text = body.decode("utf-8")
+            look = self._read(text)
         except ValueError as error:
+            self._slots.clear()
+            self._source.forget_empty()
+            if isinstance(error, UnicodeDecodeError):
+                raise Permanent("metrics are not UTF-8 text") from None
             raise Permanent(f"metrics are not in the exposition format: {error}") from None
         taken = look.taken
         if not taken:
@@ -94,7 +103,11 @@ class Exposition:
             _drop_repeated(look)
         if self._twins:
             self._add_twins(look)
+        if look.timed:
+            look.timed = {s: v for s, v in look.timed.items() if v[1] <= at_ms + AHEAD_MS}
         self._source.write(look.series, look.values, at_ms, look.timed)
+        if len(self._slots) != self._described_at:
+            self.descriptions, self._described_at = descriptions_in(text), len(self._slots)
         if len(self._slots) > 2 * taken + SPARE_KEYS:
             self._slots.clear()
         return taken
@@ -111,6 +124,8 @@ class Exposition:
             self._keep, self._removals = store.keep, self._source.removals
 
     def _read(self, text: str) -> _Look:
+        if text.count("\n") > LINES_A_SAMPLE * self._max_samples:
+            raise ValueError(f"more than {self._max_samples} samples")
         slots = self._slots
         look = _Look()
         add_series, add_value = look.series.append, look.values.append

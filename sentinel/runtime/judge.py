@@ -67,6 +67,10 @@ class Judge:
         )
         before, standing = target.standing, judge(seen, now)
         target.standing, target.crashed = standing, is_crashed(seen, standing)
+        if not target.crashed and standing.state is not State.HUNG:
+            target.failing_since = None
+        elif target.failing_since is None:
+            target.failing_since = _failed_at(target, now)
         if standing.state is before.state:
             return
         target.since = now
@@ -120,3 +124,11 @@ class Judge:
             samples.append((series.PROBE_DURATION, own, target.probe.took))
         samples.extend(self._memory.counters.samples(target.name))
         return samples
+
+
+def _failed_at(target: Target, now: datetime) -> datetime:
+    """When it ended, if that is why it fails: the same after a restart of the daemon."""
+    ending = (target.launch.ending if target.launch else None) or target.previous_ending
+    if target.standing.state is State.HUNG or ending is None or ending.at is None:
+        return now
+    return ending.at if ending.is_failure else now

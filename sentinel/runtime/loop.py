@@ -5,7 +5,8 @@ waits for the outside. What a turn changes is committed as one, and only then do
 may be killed between any two words.
 """
 
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -29,8 +30,10 @@ from sentinel.runtime.history import History
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.judge import Judge, WrittenSample
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.resume import evaluator_of
 from sentinel.runtime.schedule import Slots
 from sentinel.runtime.scrape import Scraper
+from sentinel.runtime.upkeep import Upkeep
 from sentinel.runtime.vitals import Vitals
 from sentinel.runtime.watch import Watch
 from sentinel.store.memory import Memory
@@ -70,6 +73,10 @@ class Shown(Protocol):
 
     def beat(self, now: datetime) -> None: ...
 
+    def problems(self) -> Sequence[str]:
+        """What keeps it from being shown, in sentences."""
+        ...
+
 
 class Loop:
     def __init__(self, parts: Parts, plan: Plan, shown: Shown) -> None:
@@ -80,6 +87,10 @@ class Loop:
         self._woken = True
         self._stopping = False
         self._failing: dict[str, str] = {}
+        self._broken = ""  # how the last turn failed
+        self._fed_since = parts.clock.now()
+        self._unproved: frozenset[str] = frozenset()
+        self._upkeep = Upkeep(parts.memory, parts.clock)
         self._alerts: tuple[ActiveAlert, ...] = ()
 
     def run(self) -> None:
@@ -101,14 +112,17 @@ class Loop:
         turn_is_near = (
             self._turns.next_at is not None and self._turns.next_at - now <= _EVALUATE_AFTER
         )
-        if any(urgent or not turn_is_near for _, urgent in arrived):
+        news = [urgent for _, urgent in arrived if urgent is not None]
+        if any(urgent or not turn_is_near for urgent in news):
             self._woken = True
-        self.parts.watch.look_if_due(now)
+        self._guarded("look", lambda: self.parts.watch.look_if_due(now))
         if self._scrapes.due(now):
-            self.parts.scraper.ask_all(self.parts.watch.targets, now)
+            targets = self.parts.watch.targets
+            self._guarded("scrape", lambda: self.parts.scraper.ask_all(targets, now))
         if self._turns.due(now) or self._woken:
             self._woken = False
-            self._guarded("turn", lambda: self._turn(now))
+            self._turn_or_recover(now)
+        self._guarded("upkeep", lambda: self._upkeep.keep_up(now, self.plan.history_for))
         self._shown.beat(now)
 
     def use(self, plan: Plan) -> None:
@@ -122,9 +136,21 @@ class Loop:
         parts.watch.look_again()
         self._woken = True
 
+    @property
+    def failing(self) -> Mapping[str, str]:
+        """The rules that could not be evaluated last, by id, and why."""
+        return self._failing
+
     def problems(self) -> list[str]:
         """What is wrong with Sentinel itself or with what it needs, in sentences."""
         watch, found = self.parts.watch, list(self.plan.problems)
+        if because := self.parts.memory.trouble:
+            found.append(
+                f"the state file cannot be used ({because}): Sentinel watches and tells, "
+                "but acts on nothing"
+            )
+        if self._broken:
+            found.append(f"the last turn failed: {self._broken}")
         if watch.lost_at is not None:
             found.append(f"Docker does not answer since {watch.lost_at:%H:%M:%S} UTC")
         elif not watch.targets:
@@ -135,6 +161,7 @@ class Loop:
         found.extend(
             f"messages to {channel} are refused" for channel in sorted(self.parts.deliver.disabled)
         )
+        found.extend(self._shown.problems())
         return found
 
     def report(self, deliveries: list[Delivery], now: datetime) -> None:
@@ -166,10 +193,38 @@ class Loop:
             self.report(parts.deliver.pump(now), now)
         parts.store.trim(millis(now))
         targets = parts.watch.targets
-        for target in targets.values():
-            parts.scraper.probe_if_needed(target, parts.actor.proving(target.name), now)
-        picture = parts.painter.paint(self.plan, targets, self._alerts, self.problems(), now)
+        for name, target in targets.items():
+            proving = parts.actor.proving(target)
+            parts.scraper.probe_if_needed(target, proving, now, unproved=name in self._unproved)
+        self._show(now)
+
+    def _show(self, now: datetime) -> None:
+        parts = self.parts
+        picture = parts.painter.paint(
+            self.plan, parts.watch.targets, self._alerts, self.problems(), now
+        )
         self._shown.show(picture, parts.judge.published, now)
+
+    def _turn_or_recover(self, now: datetime) -> None:
+        """What a turn that failed had decided was not written down: it is decided anew."""
+        failed = self._guarded("turn", lambda: self._turn(now))
+        if failed and not self._broken:
+            self._woken = True  # once more at once; then at the next slot
+        self._broken = failed
+        if not failed:
+            return
+        parts = self.parts
+        parts.actor.forget_prepared()
+        parts.decider.forget_told()
+        self._guarded("recovery", lambda: self._resume(now))
+        self._guarded("picture", lambda: self._show(now))
+
+    def _resume(self, now: datetime) -> None:
+        parts = self.parts
+        parts.casebook.read()
+        parts.evaluator = evaluator_of(
+            self.plan, parts.store, parts.memory, now, now, self._fed_since
+        )
 
     def _judge_and_decide(self, now: datetime) -> None:
         parts, plan, targets = self.parts, self.plan, self.parts.watch.targets
@@ -185,7 +240,8 @@ class Loop:
         settled = parts.actor.advance(plan, targets, now, engine_lost=lost)
         decisions = parts.decider.decide(targets, now)
         settled += parts.actor.advance(plan, targets, now, engine_lost=lost)  # the new ones
-        busy = frozenset(intent.wish.target for intent in parts.memory.journal.open())
+        self._unproved = parts.decider.unproved(targets)
+        busy = self._unproved | {i.wish.target for i in parts.memory.journal.open()}
         told = [(s, case) for s in settled if (case := self._case_of(s)) is not None]
         parts.casebook.close_quiet(busy, now, changes)
         parts.announcer.tell(changes, decisions, told, targets, now)
@@ -215,9 +271,17 @@ class Loop:
         soonest = min((at for at in moments if at is not None), default=now)
         return min(max((soonest - now).total_seconds(), 0.0), _LONGEST_WAIT)
 
-    def _guarded(self, where: str, call: Callable[[], None]) -> None:
-        """One of the places that catch everything: what breaks here is one turn, not all."""
+    def _guarded(self, where: str, call: Callable[[], None]) -> str:
+        """One of the places that catch everything: what breaks here is one turn, not all.
+
+        Says what broke. A state file that fails is left, and all goes on without it.
+        """
         try:
             call()
+        except sqlite3.Error as error:
+            self._upkeep.state_file_failed(error)
+            return str(error)
         except Exception as error:  # noqa: BLE001 - becomes an event
             _log.exception(events.TURN_FAILED, where=where, because=repr(error))
+            return repr(error)
+        return ""

@@ -10,7 +10,7 @@ from datetime import timedelta
 from sentinel.core.alerting.rule import RuleGroup
 from sentinel.core.model.intent import Mode
 from sentinel.core.policy.discover import DEFAULT, EXCLUDED, Sieve
-from sentinel.core.policy.guard import Budget
+from sentinel.core.policy.guard import Budget, ManyFailing
 from sentinel.core.policy.remedy import Remedy
 from sentinel.core.policy.routing import Route
 from sentinel.core.policy.state import Patience
@@ -47,6 +47,7 @@ class Plan:
     remedies: Sequence[Remedy] = ()
     cooldown: timedelta = timedelta(minutes=15)
     budget: Budget = Budget()
+    many_failing: ManyFailing = field(default_factory=ManyFailing)
     verify_within: timedelta = timedelta(minutes=15)
     approval_expires: timedelta = timedelta(minutes=30)
     group_interval: timedelta = timedelta(seconds=5)

@@ -4,10 +4,11 @@ An answer belongs to the launch it was asked of; one that comes after that launc
 is thrown away. One request of a kind is out per target, so a straggler holds up itself alone.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
+from sentinel.api.prometheus.copies import Description
 from sentinel.core.model.container import Status
 from sentinel.core.model.errors import SentinelError, Transient
 from sentinel.core.model.intent import Intent
@@ -59,6 +60,11 @@ class Scraper:
         self._store, self._inbox = store, inbox
         self.plan = plan
         self._texts: dict[str, Exposition] = {}
+
+    def descriptions_of(self, name: str) -> Mapping[str, Description]:
+        """What a target last said of its metrics."""
+        text = self._texts.get(name)
+        return {} if text is None else text.descriptions
 
     def ask_all(self, targets: dict[str, Target], now: datetime) -> None:
         for name in [name for name in self._texts if name not in targets]:
@@ -113,7 +119,7 @@ class Scraper:
             except SentinelError as error:
                 seen = Answer(at=seen.at, took=seen.took, failure="malformed", says=error.message)
         if seen.ok:
-            target.scrape_ok_at = seen.at
+            target.scrape_ok_at, target.last_body = seen.at, seen.body
             seen = Answer(at=seen.at, took=seen.took, status=seen.status)  # the body is taken
         else:
             self._store.source(f"scrape/{target.name}", {}).missed(at)
@@ -149,7 +155,9 @@ class Scraper:
 
     # the probe
 
-    def probe_if_needed(self, target: Target, proving: Intent | None, now: datetime) -> None:
+    def probe_if_needed(
+        self, target: Target, proving: Intent | None, now: datetime, *, unproved: bool = False
+    ) -> None:
         """Ask for one token if something has to be proved or is suspected, and only then."""
         if target.probing or target.endpoint is None or not _can_be_probed(target):
             return
@@ -157,7 +165,7 @@ class Scraper:
         last = target.probe.at if target.probe else None
         if proving is not None and proving.next_step is None:
             wanted, pause = target.probe is None or not target.probe.ok, _PROBE_AGAIN
-        elif plan.probe_when == "always":
+        elif plan.probe_when == "always" or unproved:
             wanted, pause = True, plan.probe_interval
         else:
             wanted = plan.probe_when != "never" and self._is_suspect(target, now)

@@ -30,7 +30,9 @@ class Question:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     at: datetime
+    tick: float  # monotonic, when it began: what happened since may not be in it
     summaries: Sequence[Summary]  # of the targets only
+    names: frozenset[str]  # of every container there is
     others: Sequence[Summary]  # running containers that nothing marks as targets
     containers: Mapping[str, Container]  # inspected this time, by id
     logs: Mapping[str, str]  # ends of logs, by container id
@@ -38,27 +40,50 @@ class Survey:
 
 def survey(eyes: ContainerEyes, question: Question, clock: Clock) -> Survey:
     """Raises `Transient` if the engine does not answer."""
-    listed = eyes.list()
+    tick, listed = clock.monotonic(), eyes.list()
     summaries = [row for row in listed if question.wanted(row)]
-    containers: dict[str, Container] = {}
-    logs: dict[str, str] = {}
-    for row in summaries:
-        seen_before = question.known.get(row.id) == row.fingerprint
-        if seen_before and row.id not in question.inspect_anyway:
-            continue
-        container = eyes.inspect(row.id)
-        if container is None:
-            continue
-        containers[row.id] = container
-        if _needs_explaining(container, question):
-            logs[row.id] = _log_of(eyes, container)
+    asked = [row.id for row in summaries if _is_due(row, question)]
+    containers = _inspected(eyes, asked, all_of_them=len(asked) == len(summaries))
+    logs = {
+        found.id: _log_of(eyes, found)
+        for found in containers.values()
+        if _needs_explaining(found, question)
+    }
     return Survey(
         at=clock.now(),
+        tick=tick,
         summaries=summaries,
+        names=frozenset(row.name for row in listed),
         others=[row for row in listed if row.status is Status.RUNNING and not question.wanted(row)],
         containers=containers,
         logs=logs,
     )
+
+
+def _is_due(row: Summary, question: Question) -> bool:
+    return question.known.get(row.id) != row.fingerprint or row.id in question.inspect_anyway
+
+
+def _inspected(
+    eyes: ContainerEyes, ids: Sequence[str], *, all_of_them: bool
+) -> dict[str, Container]:
+    """One that cannot be inspected is left out; two in a row, or all there are, are no engine."""
+    found: dict[str, Container] = {}
+    failure: SentinelError | None = None
+    for container_id in ids:
+        try:
+            container = eyes.inspect(container_id)
+        except SentinelError as error:
+            if failure is not None:
+                raise
+            failure = error
+            continue
+        failure = None
+        if container is not None:
+            found[container_id] = container
+    if failure is not None and not found and all_of_them:
+        raise failure
+    return found
 
 
 def _needs_explaining(container: Container, question: Question) -> bool:

@@ -17,6 +17,9 @@ class Target:
     name: str
     container: Container
     seen_at: datetime
+    seen_up_at: datetime | None = None  # in this launch
+    looked_tick: float = 0.0  # monotonic: when the survey that last inspected it began
+    heard_tick: float = 0.0  # when Docker last said something of it
     endpoint: Endpoint | None = None
     launch: Launch | None = None
     previous_ending: Ending | None = None
@@ -25,10 +28,13 @@ class Target:
     )
     since: datetime
     crashed: bool = False
+    failing_since: datetime | None = None
+    is_gone: bool = False  # Docker removed it when it exited; kept so that people hear of it
     # what it answered
     scraping: bool = False
     scrape: Answer | None = None
     scrape_ok_at: datetime | None = None
+    last_body: bytes = b""  # of the last good scrape, of whichever launch
     checking: bool = False
     health: Answer | None = None
     dead_since: datetime | None = None

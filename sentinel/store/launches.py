@@ -45,16 +45,31 @@ class Launches:
         )
         return found[0] if found else None
 
-    def before(self, target: str, started_at: datetime) -> Launch | None:
-        """The launch of the same target before this one, whichever container it was."""
+    def before(self, target: str, container_id: str, started_at: datetime) -> Launch | None:
+        """The launch of the same target before this one, whichever container it was.
+
+        By the order of entry: a clock set back makes the later start the earlier time.
+        """
+        this = (container_id, stamp(started_at))
         found = self._select(
-            "WHERE target = ? AND started_at < ? ORDER BY started_at DESC LIMIT 1",
-            (target, stamp(started_at)),
+            "WHERE target = ? AND rowid < coalesce((SELECT rowid FROM launch WHERE"
+            " container_id = ? AND started_at = ?), 9223372036854775807)"
+            " ORDER BY rowid DESC LIMIT 1",
+            (target, *this),
         )
         return found[0] if found else None
 
     def since(self, target: str, at: datetime) -> Sequence[Launch]:
-        return self._select("WHERE target = ? AND started_at >= ?", (target, stamp(at)))
+        return self._select(
+            "WHERE target = ? AND started_at >= ? ORDER BY started_at", (target, stamp(at))
+        )
+
+    def facts(self, target: str, most: int) -> list[dict[str, object]]:
+        """The last launches of a target with all that is kept of them, newest first."""
+        rows = self._db.execute(
+            "SELECT * FROM launch WHERE target = ? ORDER BY rowid DESC LIMIT ?", (target, most)
+        )
+        return [{**dict(row), "argv": json.loads(row["argv"])} for row in rows]
 
     def ready(self, launch: Launch, model: str | None, now: datetime) -> None:
         self._db.execute(
@@ -123,8 +138,11 @@ class Launches:
 
     def forget(self, before: datetime) -> None:
         self._db.execute("DELETE FROM engine_event WHERE at < ?", (stamp(before),))
-        self._db.execute(
-            "DELETE FROM launch WHERE started_at < ? AND ended_at IS NOT NULL", (stamp(before),)
+        self._db.execute(  # how the last launch of each target ended is known for good
+            "DELETE FROM launch WHERE started_at < ? AND ended_at IS NOT NULL AND EXISTS"
+            " (SELECT 1 FROM launch AS later WHERE later.target = launch.target"
+            " AND later.started_at > launch.started_at)",
+            (stamp(before),),
         )
 
     def _select(self, clause: str, parameters: tuple[object, ...]) -> list[Launch]:

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sentinel.api.prometheus.copies import Copies
 from sentinel.api.server import ApiServer
 from sentinel.api.snapshot import Snapshot
 from sentinel.core.model.command import Command
-from sentinel.core.model.errors import SentinelError
+from sentinel.core.model.errors import SentinelError, Transient
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 
@@ -158,6 +159,7 @@ class FakeHouse:
     asked: list[Command] = field(default_factory=list)
     past: list[dict[str, Any]] = field(default_factory=lambda: [an_incident()])
     last_query: tuple[int, str | None] | None = None
+    library: Copies | None = None
     before_answer: Callable[[], object] = lambda: None
 
     def show(self, **status: Any) -> None:
@@ -188,6 +190,11 @@ class FakeHouse:
 
     def intents(self) -> list[dict[str, Any]]:
         return [an_intent()]
+
+    def copies(self) -> Copies:
+        if self.library is None:
+            raise Transient("Sentinel is still starting")
+        return self.library
 
     def metrics(self) -> bytes:
         return b"sentinel_build_info 1\n"

@@ -200,7 +200,7 @@ BEARER = {"authorization": "Bearer sesame"}
         ("127.0.0.1:0", "POST", PAUSE, BEARER, 200),
         ("127.0.0.1:0", "POST", "/-/reload", {}, 401),
         ("127.0.0.1:0", "PUT", "/-/reload", {}, 401),
-        ("127.0.0.1:0", "POST", "/api/v1/query", {}, 501),
+        ("127.0.0.1:0", "POST", "/api/v1/query", {}, 503),
         ("127.0.0.1:0", "POST", "/api/v2/alerts", {}, 401),
         ("127.0.0.1:0", "POST", "/nowhere", {}, 401),
         ("0.0.0.0:0", "GET", STATUS, {}, 401),

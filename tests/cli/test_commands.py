@@ -195,6 +195,7 @@ def test_wrong_use_is_2_and_says_what_to_try(
         ["incidents", "show", "7"],
         ["intents"],
         ["explain", "t1-a"],
+        ["query", "up"],
         ["pause"],
         ["resume"],
         ["reload"],
@@ -224,7 +225,7 @@ def test_without_a_daemon_every_command_is_3_and_says_what_to_try(
 
 @pytest.mark.parametrize(
     "name",
-    ["silence", "act", "scorecard", "query", "install", "doctor", "diagnose", "test-notify", "advise", "demo"],
+    ["silence", "act", "scorecard", "install", "doctor", "diagnose", "test-notify", "advise", "demo"],
 )  # fmt: skip
 def test_what_is_not_here_yet_says_so_and_what_to_use(alone: Sentinel, name: str) -> None:
     result = alone(name, "restart", "t1-a", "--dry-run", "--json")

@@ -16,6 +16,7 @@ from sentinel.runtime.assemble import Outside, assemble
 from sentinel.runtime.channels import Book
 from sentinel.runtime.configure import shipped_rules
 from sentinel.runtime.deliver import Channel
+from sentinel.runtime.evidence import Evidence
 from sentinel.runtime.loop import Loop
 from sentinel.runtime.plan import Plan, TargetPlan
 from sentinel.store.memory import Memory, open_memory
@@ -71,6 +72,7 @@ class Daemon:
                 ask=ask_inline,
                 send=send_inline,
                 shown=self,
+                evidence=Evidence(self.folder / "evidence", self.docker),
                 lane=cast(Any, InlineLane),
             ),
             self.memory,
@@ -90,6 +92,9 @@ class Daemon:
 
     def beat(self, now: datetime) -> None:
         self.watched_until = now
+
+    def problems(self) -> Sequence[str]:
+        return []
 
     def run(self, seconds: float, *, step: float = 1.0, deaf: bool = False) -> None:
         """Let `seconds` pass. `deaf`: Docker's events are lost."""

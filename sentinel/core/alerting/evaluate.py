@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from sentinel.core.alerting.advance import ActiveAlert, Transition, advance
 from sentinel.core.alerting.needs import windows_of
+from sentinel.core.alerting.outside import NOTHING, FromOutside, Reading
 from sentinel.core.alerting.rule import AlertRule, Compat, RecordingRule, Rule, RuleError, RuleGroup
 from sentinel.core.alerting.template import Row, Scene, TemplateError, expand
 from sentinel.core.model.labels import NAME, Labels, labels_of, without
@@ -108,7 +109,13 @@ class Evaluator:
     def active(self) -> tuple[ActiveAlert, ...]:
         return tuple(alert for alerts in self._active.values() for alert in alerts.values())
 
-    def evaluate(self, now: datetime, due: Collection[RuleGroup] | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        now: datetime,
+        due: Collection[RuleGroup] | None = None,
+        *,
+        outside: FromOutside = NOTHING,
+    ) -> Evaluation:
         """Evaluate the groups that are `due`, all by default, in their order."""
         wanted = None if due is None else {(group.file, group.name) for group in due}
         transitions = self._end_orphans(now)
@@ -118,26 +125,37 @@ class Evaluator:
                 continue
             for rule in group.rules:
                 try:
-                    transitions.extend(self._rule(rule, group, now))
+                    transitions.extend(self._rule(rule, group, now, outside))
                 except (RuleError, EvaluationError) as error:
                     failures.append(Failure(rule, str(error)))
                 except Exception as error:  # noqa: BLE001 - one rule's turn; the others go on
                     failures.append(Failure(rule, f"{type(error).__name__}: {error}"))
         return Evaluation(tuple(transitions), self.active, tuple(failures))
 
-    def _rule(self, rule: Rule, group: RuleGroup, now: datetime) -> list[Transition]:
-        at = now - group.query_offset
-        vector = self._vector(rule.expr, at)
+    def _rule(
+        self, rule: Rule, group: RuleGroup, now: datetime, outside: FromOutside
+    ) -> list[Transition]:
+        if rule.id not in outside.readings:
+            vector = self._vector(rule.expr, now - group.query_offset)
+            unproven = rule.id in outside.unproven or self._is_unsettled(rule, now)
+            return self._judge(rule, group, Reading(vector, now, unproven))
+        reading = outside.readings[rule.id]
+        if isinstance(reading, str):
+            raise RuleError(reading)
+        return [] if reading is None else self._judge(rule, group, reading)
+
+    def _judge(self, rule: Rule, group: RuleGroup, reading: Reading) -> list[Transition]:
+        now, at = reading.at, reading.at - group.query_offset
         if isinstance(rule, RecordingRule):
-            self._record(rule, vector, group.limit, at)
+            self._record(rule, reading.vector, group.limit, at)
             return []
         after, transitions = advance(
             rule,
             self._active.get(rule.id, {}),
-            vector,
+            reading.vector,
             now,
             expand=lambda text, labels, value: self._expand(rule, text, labels, value, at),
-            unsettled=self._is_unsettled(rule, now),
+            unsettled=reading.is_partial,
         )
         standing = sum(alert.state != "resolved" for alert in after.values())
         if 0 < group.limit < standing:
@@ -155,7 +173,9 @@ class Evaluator:
         )
         return vector_of(result)
 
-    def _record(self, rule: RecordingRule, vector: list[Sample], limit: int, at: datetime) -> None:
+    def _record(
+        self, rule: RecordingRule, vector: Sequence[Sample], limit: int, at: datetime
+    ) -> None:
         written: dict[Labels, float] = {}
         for sample in vector:
             labels = labels_of({**dict(without(sample.labels, NAME)), **rule.labels})
@@ -205,7 +225,7 @@ class Evaluator:
             self._queries[query] = compile_expression(query, compat=self._setting.compat)
         return self._queries[query]
 
-    def _is_unsettled(self, rule: AlertRule, now: datetime) -> bool:
+    def _is_unsettled(self, rule: Rule, now: datetime) -> bool:
         if self._observed_since is None:
             return False
         return now - self._observed_since < self._windows[rule.id]

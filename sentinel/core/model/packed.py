@@ -10,10 +10,11 @@ import json
 import zlib
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from sys import byteorder
 from typing import Any
 
-from sentinel.core.model.labels import NAME, Labels, value_of
+from sentinel.core.model.labels import NAME, Labels, labels_of, value_of
 from sentinel.core.model.series import Store
 from sentinel.core.model.source import Series, Source
 
@@ -57,7 +58,12 @@ def unpack(data: bytes, store: Store) -> None:
         raise ValueError("not a whole file of series, or one of another version")
     described, _, body = rest.partition(b"\n")
     columns = _Columns(body)
-    for source in [_restored(each, columns, store) for each in json.loads(described)]:
+    try:
+        sources = [_restored(each, columns, store) for each in json.loads(described)]
+        columns.end()
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a description of series: {error}") from None
+    for source in sources:
         store.adopt(source)
 
 
@@ -69,28 +75,50 @@ class _Columns:
     def take(self, kind: str, length: int) -> "array[Any]":
         column: array[Any] = array(kind)
         end = self._at + length * column.itemsize
+        _require(self._at <= end <= len(self._body))
         column.frombytes(self._body[self._at : end])
         self._at = end
         return column
 
+    def times(self, length: int) -> "array[int]":
+        times = self.take("q", length)
+        _require(all(before < after for before, after in pairwise(times)))
+        return times
+
+    def end(self) -> None:
+        _require(self._at == len(self._body))
+
+
+def _require(it: bool) -> None:  # noqa: FBT001 - like assert
+    if not it:
+        raise ValueError("the columns of series do not fit together")
+
 
 def _restored(described: list[Any], columns: _Columns, store: Store) -> Source:
     name, labels, all_series, times, failed = described
+    _require(isinstance(name, str))
     source = Source(store, name, _labels(labels))
     for series_labels, first, has_own, values, own, gone in all_series:
         series = Series(source, _labels(series_labels))
         series.first = first
         series.values = columns.take("d", values)
-        own_times = columns.take("q", own)
+        own_times = columns.times(own)
         series.own = own_times if has_own else None
-        series.gone = columns.take("q", gone)
+        series.gone = columns.times(gone)
+        _require(first == 0 if has_own else first >= 0)
+        _require(own == (values if has_own else 0))
+        _require(series.labels not in source.series)
         if values and store.keeps(value_of(series.labels, NAME)):
             source.series[series.labels] = series
             if has_own:
                 source.irregular.add(series)
-    source.times, source.failed = columns.take("q", times), columns.take("q", failed)
+    source.times, source.failed = columns.times(times), columns.times(failed)
+    for series in source.series.values():
+        _require(series.own is not None or series.first + len(series.values) <= times)
     return source
 
 
 def _labels(pairs: list[list[str]]) -> Labels:
-    return tuple((name, value) for name, value in pairs)
+    labels = labels_of(dict(pairs))
+    _require(all(isinstance(text, str) for pair in labels for text in pair))
+    return labels

@@ -208,19 +208,29 @@ class Source:
 
     def copy_into(self, store: Index, names: Container[str] | None, since_ms: int) -> "Source":
         """A copy with the samples from `since_ms` on, of these metrics (None: all)."""
+        return self.copy_some(
+            store,
+            [
+                series
+                for labels, series in self.series.items()
+                if names is None or value_of(labels, NAME) in names
+            ],
+            since_ms,
+        )
+
+    def copy_some(self, store: Index, wanted: Iterable[Series], since_ms: int) -> "Source":
+        """A copy with the samples from `since_ms` on, of these of its series."""
         copy = Source(store, self.name, self.labels)
         shift = bisect_left(self.times, since_ms)
         copy.times = self.times[shift:]
         copy.failed = self.failed[bisect_left(self.failed, since_ms) :]
-        for labels, series in self.series.items():
-            name = value_of(labels, NAME)
-            if names is None or name in names:
-                twin = series.since(since_ms, copy, shift)
-                if twin.values:
-                    copy.series[labels] = twin
-                    if twin.own is not None:
-                        copy.irregular.add(twin)
-                    store.add(name, twin)
+        for series in wanted:
+            twin = series.since(since_ms, copy, shift)
+            if twin.values:
+                copy.series[series.labels] = twin
+                if twin.own is not None:
+                    copy.irregular.add(twin)
+                store.add(value_of(series.labels, NAME), twin)
         return copy
 
     def trim(self, before_ms: int) -> None:
@@ -232,19 +242,23 @@ class Source:
         del self.failed[: bisect_left(self.failed, before_ms)]
         if not shared and not self.irregular:
             return
-        for series in list(self.series.values()):
+        for series in self.series.values():
             if series.own is not None:
                 self._trim_own(series, before_ms)
             elif shared:
                 series.forget_before(max(shared - series.first, 0))
                 series.first = max(series.first - shared, 0)
-            if not series.values:
-                del self.series[series.labels]
-                self.removals += 1
-                self._own.discard(series)
-                self.irregular.discard(series)
-                self._steady = []
-                self.store.remove(series)
+        self.forget_empty()
+
+    def forget_empty(self) -> None:
+        """Forget series without a sample: all were trimmed, or none was ever written."""
+        for series in [each for each in self.series.values() if not each.values]:
+            del self.series[series.labels]
+            self.removals += 1
+            self._own.discard(series)
+            self.irregular.discard(series)
+            self._steady = []
+            self.store.remove(series)
 
     @staticmethod
     def _trim_own(series: Series, before_ms: int) -> None:

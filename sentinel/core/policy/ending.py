@@ -6,12 +6,12 @@ manual stop, and the order of the log. What nobody saw and nothing explains is s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sentinel.core.diagnosis.cause import CAUSES
 from sentinel.core.diagnosis.log import LogReading
-from sentinel.core.model.container import Container, EngineEvent
+from sentinel.core.model.container import Container, EngineEvent, Status
 from sentinel.core.model.launch import EndedAs, Ending
 
 _STOP_SIGNALS = frozenset(
@@ -19,6 +19,7 @@ _STOP_SIGNALS = frozenset(
 )
 _KILLED, _ENDED_UNSEEN = 137, 255
 _SETTLING = timedelta(seconds=5)
+_HEEDED_WITHIN = timedelta(minutes=5)  # a signal ignored for longer did not end it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,51 +31,77 @@ class Clues:
     own_stop: bool  # our journal says that we were stopping it
     log: LogReading | None  # None: it could not be read
     engine_down_at: datetime | None = None  # when Docker was last lost, if near the end
+    watched: bool = False  # it was seen to run, and Docker has answered ever since
+    restarted: bool = False  # Docker started it again by its restart policy
 
 
 def explain_ending(clues: Clues) -> Ending:
     """Say how it ended. Same clues, same answer; `because` is a whole sentence."""
-    container = clues.container
-    code = container.exit_code
+    container, ending = clues.container, _explained(clues)
+    kept_down = container.manually_stopped and not _only_signalled(clues)
+    waits = container.restart_policy != "no" and container.status is not Status.RESTARTING
+    if ending.is_failure and kept_down and waits:
+        return stopped_afterwards(ending, container)
+    return ending
+
+
+def _explained(clues: Clues) -> Ending:
     if clues.own_stop:
         return _ending(clues, EndedAs.OWN, "stopped by Sentinel", "clean_stop")
     if (stop := _foreign_stop(clues)) is not None:
-        if container.manually_stopped is False:  # Docker marks every stop but its own going down
-            says = f"stopped because Docker itself was shut down at {_clock(stop.at)}"
-            return _ending(clues, EndedAs.ENGINE_SHUTDOWN, says, "external_stop")
-        how = f"docker {stop.action}" if stop.action == "kill" and stop.signal else "docker stop"
-        return _ending(
-            clues,
-            EndedAs.PERSON,
-            f"stopped by a person ({how} at {_clock(stop.at)})",
-            "external_stop",
-        )
-    if container.manually_stopped and not _died_first(clues):
-        return _ending(
-            clues, EndedAs.PERSON, "stopped by a person (Docker's own record)", "external_stop"
-        )
+        return _stopped(clues, stop)
+    if clues.container.manually_stopped and not (_died_first(clues) or _only_signalled(clues)):
+        says = "stopped by a person (Docker's own record)"
+        return _ending(clues, EndedAs.PERSON, says, "external_stop")
     if (oom := _oom(clues)) is not None:
         return _ending(clues, EndedAs.OOM, oom, "cgroup_oom")
     if clues.log is not None and clues.log.died:
         return _crash_by_log(clues, clues.log)
-    if _saw_it_die(clues) and not _docker_went_down(clues):
-        return _ending(
-            clues, EndedAs.CRASH, f"exited with code {code} and nobody stopped it", _cause_of(code)
-        )
+    if clues.log is not None and clues.log.told_to_stop:
+        return _told_to_stop(clues)
+    if clues.restarted or (_saw_it_die(clues) and not _docker_went_down(clues)):
+        code = clues.container.exit_code
+        return _ending(clues, EndedAs.CRASH, f"{_exited(code)} and nobody stopped it", _cause(code))
     return _unseen(clues)
+
+
+def stopped_afterwards(ending: Ending, container: Container) -> Ending:
+    """It had ended by itself, and then a person told Docker to leave it so."""
+    says = f"{ending.because}; then stopped by a person, so that Docker does not start it again"
+    return replace(ending, kind=EndedAs.PERSON, because=says, at=container.finished_at)
+
+
+def _stopped(clues: Clues, stop: EngineEvent) -> Ending:
+    if clues.container.manually_stopped is False:  # Docker marks every stop but its own going down
+        says = f"stopped because Docker itself was shut down at {_clock(stop.at)}"
+        return _ending(clues, EndedAs.ENGINE_SHUTDOWN, says, "external_stop")
+    heard = {event.action for event in clues.events}
+    how = next((word for word in ("restart", "stop") if word in heard), "kill")
+    says = f"stopped by a person (docker {how} at {_clock(stop.at)})"
+    return _ending(clues, EndedAs.PERSON, says, "external_stop")
+
+
+def _told_to_stop(clues: Clues) -> Ending:
+    if _docker_went_down(clues) and not clues.container.manually_stopped:
+        says = "stopped while Docker went down: its log says that it was told to stop"
+        return _ending(clues, EndedAs.ENGINE_SHUTDOWN, says, "external_stop")
+    says = "stopped from outside: its log says that it was told to stop"
+    return _ending(clues, EndedAs.PERSON, says, "external_stop")
 
 
 def _unseen(clues: Clues) -> Ending:
     container, code = clues.container, clues.container.exit_code
-    if clues.log is not None and clues.log.told_to_stop:
-        says = "stopped from outside: its log says that it was told to stop"
-        return _ending(clues, EndedAs.PERSON, says, "external_stop")
-    if code not in (None, 0, _KILLED, 143, _ENDED_UNSEEN) and container.manually_stopped is False:
-        says = f"exited with code {code}; Docker's own record says that nobody stopped it"
-        return _ending(clues, EndedAs.CRASH, says, _cause_of(code))
+    telling = clues.watched or code not in (None, 0, _KILLED, 143, _ENDED_UNSEEN)
+    if telling and container.manually_stopped is False and not _docker_went_down(clues):
+        says = f"{_exited(code)}; Docker's own record says that nobody stopped it"
+        return _ending(clues, EndedAs.CRASH, says, _cause(code))
     when = "while Docker was down" if _docker_went_down(clues) else "while nobody watched"
-    says = f"stopped with code {code} {when}, and nothing says why"
+    says = f"{_exited(code)} {when}, and nothing says why"
     return _ending(clues, EndedAs.UNWITNESSED, says, "unknown")
+
+
+def _exited(code: int | None) -> str:
+    return "exited" if code is None else f"exited with code {code}"
 
 
 def _crash_by_log(clues: Clues, log: LogReading) -> Ending:
@@ -82,7 +109,7 @@ def _crash_by_log(clues: Clues, log: LogReading) -> Ending:
     return _ending(
         clues,
         EndedAs.OOM if "oom" in log.cause else EndedAs.CRASH,
-        f"exited with code {clues.container.exit_code} and nobody stopped it; "
+        f"{_exited(clues.container.exit_code)} and nobody stopped it; "
         f"its log says {CAUSES[log.cause].says}",
         log.cause,
         log.text,
@@ -92,13 +119,33 @@ def _crash_by_log(clues: Clues, log: LogReading) -> Ending:
 def _foreign_stop(clues: Clues) -> EngineEvent | None:
     """The order to stop that came before the death, if somebody gave one."""
     for event in clues.events:
-        if event.action == "kill" and event.signal in _STOP_SIGNALS | {clues.container.stop_signal}:
+        if event.action == "kill" and _is_order(event, clues) and _was_heeded(event, clues):
             return event
         if event.action == "stop":
             return event
         if event.action == "die":
             return _stop_right_after(clues, event)
     return None
+
+
+def _is_order(event: EngineEvent, clues: Clues) -> bool:
+    return event.signal in _STOP_SIGNALS | {clues.container.stop_signal}
+
+
+def _was_heeded(order: EngineEvent, clues: Clues) -> bool:
+    """A bare signal may be ignored, and the server go on: one long before the end is no order."""
+    if any(event.action == "stop" and event.at_ns >= order.at_ns for event in clues.events):
+        return True
+    if clues.log is not None and clues.log.told_to_stop:
+        return True
+    died = next((event.at for event in clues.events if event.action == "die"), None)
+    ended = died or clues.container.finished_at
+    return ended is None or ended - order.at <= _HEEDED_WITHIN
+
+
+def _only_signalled(clues: Clues) -> bool:
+    """Docker records any signal a person sends as a stop, also one that stops nothing."""
+    return _saw_it_die(clues) and any(event.action == "kill" for event in clues.events)
 
 
 def _stop_right_after(clues: Clues, death: EngineEvent) -> EngineEvent | None:
@@ -115,8 +162,7 @@ def _died_first(clues: Clues) -> bool:
 
 def _oom(clues: Clues) -> str | None:
     if any(event.action == "oom" for event in clues.events):
-        code = clues.container.exit_code
-        return f"out of memory: Docker reported it, and it exited with code {code}"
+        return f"out of memory: Docker reported it, and it {_exited(clues.container.exit_code)}"
     if clues.container.oom_killed:
         return "out of memory: Docker's state says OOMKilled"
     return None
@@ -128,14 +174,14 @@ def _saw_it_die(clues: Clues) -> bool:
 
 def _docker_went_down(clues: Clues) -> bool:
     ended = clues.container.finished_at
-    if clues.container.exit_code == _ENDED_UNSEEN:
+    if clues.container.exit_code == _ENDED_UNSEEN and not _saw_it_die(clues):
         return True
     if clues.engine_down_at is None or ended is None:
         return False
     return ended >= clues.engine_down_at - _SETTLING
 
 
-def _cause_of(code: int | None) -> str:
+def _cause(code: int | None) -> str:
     if code == _KILLED:
         return "sigkill_unknown"
     return "container_runtime_error" if code in (125, 126, 127) else "engine_died"
@@ -154,4 +200,4 @@ def _ending(clues: Clues, kind: EndedAs, because: str, cause: str, line: str = "
 
 
 def _clock(at: datetime) -> str:
-    return at.strftime("%H:%M:%S")
+    return f"{at:%H:%M:%S} UTC"

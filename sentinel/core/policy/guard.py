@@ -4,7 +4,7 @@ A guard never acts and never forgets: it is asked when a step is decided and aga
 before it is done, and what it says is what the log, the CLI and the message say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -22,6 +22,14 @@ class Budget:
     target_per_day: int = 4
     host_at_once: int = 1
     host_per_hour: int = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyFailing:
+    """That many targets failing within so short a time are the host's fault, not their own."""
+
+    at_least: int = 3
+    within: timedelta = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +55,13 @@ class Situation:
     stop_file: str | None = None
     open_intent: Intent | None = None  # of this target, other than the one being asked about
     recent: Sequence[Intent] = field(default_factory=tuple)  # reserved in the last day, any target
-    launches: Sequence[Launch] = field(default_factory=tuple)  # of this target, last day
+    launches: Sequence[Launch] = field(default_factory=tuple)  # of this target, last day, in order
+    failing: Mapping[str, datetime] = field(default_factory=dict)  # targets that fail, since when
+    many_failing: ManyFailing = ManyFailing()
+    container_gone: bool = False  # removed by Docker itself when it exited
     cooldown: timedelta = timedelta(minutes=15)
     budget: Budget = Budget()
-    journal_readable: bool = True
+    journal_trouble: str = ""  # why nothing can be written down
 
 
 def holds(situation: Situation, *, but: frozenset[str] = frozenset()) -> tuple[Held, ...]:
@@ -60,9 +71,10 @@ def holds(situation: Situation, *, but: frozenset[str] = frozenset()) -> tuple[H
 
 
 def _journal_unreadable(now: Situation) -> Held | None:
-    if now.journal_readable:
+    if not now.journal_trouble:
         return None
-    return Held(guard="journal_unreadable", because="the journal cannot be read")
+    because = f"nothing can be written down ({now.journal_trouble}), so nothing is done"
+    return Held(guard="journal_unreadable", because=because)
 
 
 def _stop_file(now: Situation) -> Held | None:
@@ -93,6 +105,32 @@ def _unwitnessed_stop(now: Situation) -> Held | None:
     )
 
 
+def _cannot_recreate(now: Situation) -> Held | None:
+    if not now.container_gone:
+        return None
+    return Held(
+        guard="cannot_recreate",
+        because="Docker removed it when it exited (--rm): there is nothing left to start",
+    )
+
+
+def _many_failing(now: Situation) -> Held | None:
+    """All that fail together are held together, for as long as they fail."""
+    mine = now.failing.get(now.target)
+    if mine is None:
+        return None
+    span, wanted = now.many_failing.within, now.many_failing.at_least
+    for first in (at for at in now.failing.values() if mine - span <= at <= mine):
+        together = sorted(n for n, at in now.failing.items() if first <= at <= first + span)
+        if len(together) >= wanted:
+            return Held(
+                guard="many_failing",
+                because=f"{len(together)} targets failed within {_span(span)} "
+                f"({', '.join(together)}): that is the host's fault rather than theirs",
+            )
+    return None
+
+
 def _starting(now: Situation) -> Held | None:
     if now.state is not State.STARTING:
         return None
@@ -112,7 +150,8 @@ def _restart_cannot_help(now: Situation) -> Held | None:
     if cause is None or cause.restart_helps is not False:
         return None
     return Held(
-        guard="restart_cannot_help", because=f"a restart cannot help: {cause.says} ({cause.name})"
+        guard="restart_cannot_help",
+        because=f"{cause.says} ({cause.name}); starting it again would change nothing",
     )
 
 
@@ -130,9 +169,10 @@ def _cooldown(now: Situation) -> Held | None:
     last = max((i.closed_at or i.reserved_at for i in mine if i.reserved_at), default=None)
     if last is None or now.now - last >= now.cooldown:
         return None
+    how = "was decided" if any(intent.is_reserved for intent in mine) else "ended"
     return Held(
         guard="cooldown",
-        because=f"the last action on it ended at {last:%H:%M:%S}; "
+        because=f"the last action on it {how} at {last:%H:%M:%S} UTC; "
         f"it is left alone for {_span(now.cooldown)}",
         until=last + now.cooldown,
     )
@@ -140,7 +180,7 @@ def _cooldown(now: Situation) -> Held | None:
 
 def _budget_target(now: Situation) -> Held | None:
     spent = [i.reserved_at for i in now.recent if i.wish.target == now.target and i.reserved_at]
-    spent += [launch.started_at for launch in now.launches if launch.by is By.DOCKER]
+    spent += dockers_restarts(now.launches)
     windows = (
         (timedelta(hours=1), now.budget.target_per_hour, "hour"),
         (timedelta(days=1), now.budget.target_per_day, "day"),
@@ -156,6 +196,20 @@ def _budget_target(now: Situation) -> Held | None:
                 until=free_at,
             )
     return None
+
+
+def dockers_restarts(launches: Sequence[Launch]) -> list[datetime]:
+    """When Docker itself restarted a target, those between two looks among them."""
+    found: list[datetime] = []
+    before: Launch | None = None
+    for launch in launches:
+        if launch.by is By.DOCKER:
+            same = before is not None and before.container_id == launch.container_id
+            known = before.restart_count if before is not None and same else 0
+            times = max(launch.restart_count - known, 1) if same else 1
+            found += [launch.started_at] * times
+        before = launch
+    return found
 
 
 def _budget_host(now: Situation) -> Held | None:
@@ -192,9 +246,11 @@ GUARDS: dict[str, Callable[[Situation], Held | None]] = {
     "paused": _paused,
     "human_stop": _human_stop,
     "unwitnessed_stop": _unwitnessed_stop,
+    "cannot_recreate": _cannot_recreate,
     "starting": _starting,
     "crash_looping": _crash_looping,
     "restart_cannot_help": _restart_cannot_help,
+    "many_failing": _many_failing,
     "open_intent": _open_intent,
     "cooldown": _cooldown,
     "budget_target": _budget_target,
@@ -203,7 +259,28 @@ GUARDS: dict[str, Callable[[Situation], Held | None]] = {
 }
 """In the order in which they are said: what a person did first, the mode last."""
 
-BEFORE_A_STEP: frozenset[str] = frozenset({"journal_unreadable", "stop_file", "paused"})
+CLEAR: dict[str, str] = {
+    "journal_unreadable": "the journal can be read and written",
+    "stop_file": "there is no STOP file",
+    "paused": "nobody has paused it",
+    "human_stop": "no person has stopped it",
+    "unwitnessed_stop": "it has not stopped unseen",
+    "cannot_recreate": "its container is there",
+    "starting": "it is not loading",
+    "crash_looping": "Docker is not starting it again",
+    "restart_cannot_help": "nothing says that a restart cannot help",
+    "many_failing": "few targets or none fail together",
+    "open_intent": "nothing is being done to it",
+    "cooldown": "no action on it is recent",
+    "budget_target": "its budget is not spent",
+    "budget_host": "the budget of the host is not spent",
+    "mode": "the mode is act",
+}
+"""What is said of each guard while it does not hold."""
+
+BEFORE_A_STEP: frozenset[str] = frozenset(
+    {"journal_unreadable", "stop_file", "paused", "human_stop"}
+)
 """Asked again before each step of an intent that is already under way."""
 
 

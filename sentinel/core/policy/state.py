@@ -128,6 +128,9 @@ def _ended(seen: Witnesses, container: Container, now: datetime) -> Standing:
     ending = seen.launch.ending if seen.launch else None
     if ending is None:
         return Standing(state=State.UNKNOWN, because="it stopped; looking for the reason")
+    if ending.kind is EndedAs.OWN:
+        because = "stopped by Sentinel for a restart, and not started again yet"
+        return Standing(state=State.FAILED, because=because)
     comes_back = _docker_restarts(container)
     if comes_back and ending.is_failure and _just_ended(container, now):
         return Standing(
@@ -165,6 +168,11 @@ def _just_ended(container: Container, now: datetime) -> bool:
 
 def _loading(seen: Witnesses, container: Container, now: datetime) -> Standing:
     took = now - container.started_at if container.started_at else timedelta(0)
+    if seen.scrape is None and seen.health is None:
+        return Standing(
+            state=State.STARTING,
+            because=f"up for {_span(took)}; whether it serves is not known yet",
+        )
     because = f"loading for {_span(took)}"
     if took > seen.patience.startup_deadline:
         because += f", longer than its deadline of {_span(seen.patience.startup_deadline)}"
@@ -235,7 +243,7 @@ def _answered_lately(seen: Witnesses, now: datetime) -> bool:
 
 
 def _clock(at: datetime) -> str:
-    return at.strftime("%H:%M:%S")
+    return f"{at:%H:%M:%S} UTC"
 
 
 def _span(span: timedelta) -> str:

@@ -5,11 +5,10 @@ completion by the container that was started.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from sentinel.core.model.container import Container
 from sentinel.core.model.intent import Intent, Outcome
-from sentinel.core.model.launch import Launch
+from sentinel.core.model.launch import EndedAs, Launch
 from sentinel.core.model.target import Completion
 
 
@@ -26,9 +25,13 @@ def verify_restart(
     container: Container | None,
     launch: Launch | None,
     probe: Completion | None,
-    now: datetime,
+    *,
+    overdue: bool,
 ) -> Verdict:
-    """Judge a restart all of whose steps are done."""
+    """Judge a restart all of whose steps are done.
+
+    `probe` was answered by the launch that `container` is in; `overdue`: the time is over.
+    """
     saw = intent.wish.saw_started_at
     if container is None:
         return Verdict(outcome=Outcome.FAILED, because="its container is gone")
@@ -36,27 +39,22 @@ def verify_restart(
         return Verdict(
             outcome=Outcome.FAILED, because="somebody replaced the container; hands off the new one"
         )
-    started = container.started_at is not None and container.started_at > saw
+    started = container.started_at not in (None, saw)  # later or, if the clock was set, earlier
     if started and not container.is_up and launch is not None and launch.ending is not None:
+        by_person = launch.ending.kind is EndedAs.PERSON  # theirs to undo, no failure of ours
         return Verdict(
-            outcome=Outcome.FAILED, because=f"started again, and then {launch.ending.because}"
+            outcome=Outcome.REFUSED if by_person else Outcome.FAILED,
+            because=f"started again, and then {launch.ending.because}",
         )
-    if started and container.is_up and _proves(probe, launch):
-        assert probe is not None
+    if started and container.is_up and probe is not None and probe.ok:
         took = (probe.at - intent.reserved_at).total_seconds() if intent.reserved_at else 0.0
         return Verdict(
             outcome=Outcome.VERIFIED,
-            because=f"it serves again: a completion by {probe.model or 'its model'} "
+            because=f"it serves again, with a completion by {probe.model or 'its model'} "
             f"{took:.0f} s after the restart was decided",
         )
-    if intent.verify_by is not None and now >= intent.verify_by:
+    if overdue:
+        by = f" by {intent.verify_by:%H:%M:%S} UTC" if intent.verify_by else " in time"
         says = f": {probe.says}" if probe is not None and probe.says else ""
-        return Verdict(
-            outcome=Outcome.FAILED, because=f"not serving by {intent.verify_by:%H:%M:%S}{says}"
-        )
+        return Verdict(outcome=Outcome.FAILED, because=f"not serving{by}{says}")
     return Verdict(outcome=None, because="waiting for a completion by the container started")
-
-
-def _proves(probe: Completion | None, launch: Launch | None) -> bool:
-    """A completion counts only if it was made by this very launch."""
-    return probe is not None and launch is not None and probe.ok and probe.at > launch.started_at

@@ -13,7 +13,16 @@ from sentinel.core.model.series import Store
 from sentinel.core.promql import aggregate, binary, calls
 from sentinel.core.promql.errors import EvaluationError, ExpressionError
 from sentinel.core.promql.extent import extent_of
-from sentinel.core.promql.frame import Budget, Context, Ranges, RangeSample, Scalar, Value, Vector
+from sentinel.core.promql.frame import (
+    INSTANT_LIMIT,
+    Budget,
+    Context,
+    Ranges,
+    RangeSample,
+    Scalar,
+    Value,
+    Vector,
+)
 from sentinel.core.promql.matching import between_vectors
 from sentinel.core.promql.nodes import (
     Aggregate,
@@ -29,7 +38,7 @@ from sentinel.core.promql.nodes import (
     Type,
     type_of,
 )
-from sentinel.core.promql.parse import parse
+from sentinel.core.promql.parse import parse, pretty
 from sentinel.core.promql.select import instant, ranges, subquery
 from sentinel.core.promql.sets import SETS, set_operation
 
@@ -49,6 +58,11 @@ def compile_expression(text: str, *, compat: Compat = 3) -> "Expression":
         return Expression(text, parse(text, refuse), compat)
     except RecursionError:
         raise ExpressionError("expression is nested too deeply") from None
+
+
+def format_expression(text: str) -> str:
+    """`text` as Prometheus lays it out. Raises `ExpressionError`."""
+    return pretty(text, partial(calls.refusal, legacy=False))
 
 
 class Expression:
@@ -87,7 +101,12 @@ class Expression:
         """Evaluate at one instant. Raises `EvaluationError`."""
         bounds = (at_ms, at_ms, 0)
         return self.within(
-            store, at_ms, bounds, lookback_ms=lookback_ms, default_step_ms=default_step_ms
+            store,
+            at_ms,
+            bounds,
+            lookback_ms=lookback_ms,
+            default_step_ms=default_step_ms,
+            budget=Budget(INSTANT_LIMIT),
         )
 
     def within(

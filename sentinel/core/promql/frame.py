@@ -17,7 +17,8 @@ from sentinel.core.promql.errors import EvaluationError
 
 T = TypeVar("T")
 
-WORK_LIMIT = 5_000_000  # units of about a microsecond
+WORK_LIMIT = 10_000_000  # units of about half a microsecond; of a whole range query
+INSTANT_LIMIT = 2_000_000  # of one instant, as a rule asks for
 SAMPLES_A_UNIT = 16
 
 

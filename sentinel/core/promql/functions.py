@@ -4,18 +4,18 @@
 total: what Go answers with NaN or infinity is NaN or infinity here, never an exception.
 """
 
-import calendar
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from sentinel.core.model.labels import Labels, labels_of, value_of
 from sentinel.core.model.pattern import Found, compile_pattern
 from sentinel.core.promql.arithmetic import NAN, divide, logarithm, total_function
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INT64 = 1 << 63
+_GO_ZERO = 9223372028715321600  # how long before 1970 the time of Go's `time` begins, in seconds
+_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _LEGACY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCE = re.compile(r"\$(?:(\$)|(\w+)|\{(\w+)\})")
 
@@ -38,11 +38,16 @@ def _rounded(value: float, to: float = 1.0) -> float:
 
 
 def _at_least(value: float, least: float) -> float:
-    return NAN if math.isnan(value) or math.isnan(least) else max(value, least)
+    """Go's `math.Max`: infinity before NaN, and a zero without a sign before one with."""
+    if math.inf in (value, least):
+        return math.inf
+    if math.isnan(value) or math.isnan(least):
+        return NAN
+    return value + least if value == least == 0 else max(value, least)
 
 
 def _at_most(value: float, most: float) -> float:
-    return NAN if math.isnan(value) or math.isnan(most) else min(value, most)
+    return -_at_least(-value, -most)
 
 
 def _clamped(value: float, least: float, most: float) -> float | None:
@@ -92,25 +97,54 @@ ELEMENT: dict[str, Callable[..., float | None]] = {
 }
 
 
-def _dated(read: Callable[[datetime], int]) -> Callable[[float], float]:
-    def guarded(value: float) -> float:
-        try:
-            return float(read(_EPOCH + timedelta(seconds=math.trunc(value))))
-        except (ValueError, OverflowError):
-            return NAN
+def _instant(value: float) -> int:
+    """Unix seconds as Go's `int64` and `time.Time` hold them: what is too large wraps around."""
+    seconds = int(value) if -_INT64 <= value < _INT64 else -_INT64
+    return (seconds + _GO_ZERO) % (1 << 64) - _GO_ZERO
 
-    return guarded
+
+def _date(seconds: int) -> tuple[int, int, int]:
+    """Year, month and day in the Gregorian calendar, before 1970 and after 9999 too."""
+    days = seconds // 86400 + 719468  # since the first of March of year 0
+    era, day = divmod(days, 146097)
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153  # from March
+    day -= (153 * month + 2) // 5 - 1
+    month = month + 3 if month < 10 else month - 9
+    return year + era * 400 + (month <= 2), month, day
+
+
+def _day_of_year(seconds: int) -> int:
+    year, month, day = _date(seconds)
+    leap = month > 2 and _is_leap(year)
+    return _BEFORE_MONTH[month - 1] + day + leap
+
+
+def _days_in_month(seconds: int) -> int:
+    year, month, _ = _date(seconds)
+    if month == 2:
+        return 28 + _is_leap(year)
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _dated(read: Callable[[int], int]) -> Callable[[float], float]:
+    return lambda value: float(read(_instant(value)))
 
 
 DATE: dict[str, Callable[[float], float]] = {
-    "minute": _dated(lambda at: at.minute),
-    "hour": _dated(lambda at: at.hour),
-    "day_of_week": _dated(lambda at: at.isoweekday() % 7),
-    "day_of_month": _dated(lambda at: at.day),
-    "day_of_year": _dated(lambda at: at.timetuple().tm_yday),
-    "days_in_month": _dated(lambda at: calendar.monthrange(at.year, at.month)[1]),
-    "month": _dated(lambda at: at.month),
-    "year": _dated(lambda at: at.year),
+    "minute": _dated(lambda at: at // 60 % 60),
+    "hour": _dated(lambda at: at // 3600 % 24),
+    "day_of_week": _dated(lambda at: (at // 86400 + 4) % 7),
+    "day_of_month": _dated(lambda at: _date(at)[2]),
+    "day_of_year": _dated(_day_of_year),
+    "days_in_month": _dated(_days_in_month),
+    "month": _dated(lambda at: _date(at)[1]),
+    "year": _dated(lambda at: _date(at)[0]),
 }
 
 

@@ -9,9 +9,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sentinel.core.model.labels import NAME, Labels, value_of, without
+from sentinel.core.model.labels import Labels, value_of, without
 from sentinel.core.promql.arithmetic import INF, NAN, almost_equal
-from sentinel.core.promql.frame import Context, Frame, Remembered, Scalar, Shape, Vector
+from sentinel.core.promql.frame import (
+    Context,
+    Frame,
+    Remembered,
+    Scalar,
+    Shape,
+    Vector,
+    checked,
+    nameless,
+)
 
 TOLERANCE = 1e-12
 
@@ -29,18 +38,20 @@ def histograms(shape: Shape) -> Histograms:
     for place, labels in enumerate(shape.labels):
         bound = _bound(value_of(labels, "le"))
         if bound is not None:
-            grouped.setdefault(without(labels, "le", NAME), []).append((bound, place))
+            grouped.setdefault(without(labels, "le"), []).append((bound, place))
     return Histograms(
-        Shape(tuple(grouped)), tuple(tuple(sorted(found)) for found in grouped.values())
+        nameless(Shape(tuple(grouped))), tuple(tuple(sorted(found)) for found in grouped.values())
     )
 
 
 def _bound(text: str) -> float | None:
+    if not text.isascii() or "_" in text or text != text.strip():
+        return None  # Python reads it, Go does not
     try:
         bound = float(text)
     except ValueError:
         return None
-    return None if math.isnan(bound) or "_" in text else bound
+    return None if math.isnan(bound) else bound
 
 
 def over_buckets(read: Callable[..., float], scalars: Sequence[Scalar], inner: Vector) -> Vector:
@@ -55,7 +66,7 @@ def over_buckets(read: Callable[..., float], scalars: Sequence[Scalar], inner: V
         for buckets in found.buckets:
             bounds, counts = _present(buckets, frame.values)
             values.append(read(*arguments, bounds, counts) if bounds else None)
-        return Frame(found.shape, values)
+        return checked(Frame(found.shape, values))
 
     return evaluate
 

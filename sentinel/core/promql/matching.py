@@ -14,6 +14,8 @@ from sentinel.core.promql.errors import EvaluationError
 from sentinel.core.promql.frame import Context, Frame, Remembered, Shape, Vector, checked
 from sentinel.core.promql.nodes import Binary, Matching
 
+MAX_PAIRS = 200_000
+
 Values = Sequence[float | None]
 Places = tuple[int, ...]
 
@@ -55,6 +57,8 @@ class _Matcher:
         pairs: list[tuple[int, int]] = []
         for m, labels in enumerate(many.labels):
             key = self.key(labels)
+            if len(pairs) > MAX_PAIRS:
+                raise EvaluationError("too many pairs: match on more labels")
             for o in one_of.get(key, ()):
                 pairs.append((m, o))
                 results.append((key, self._result(labels, one.labels[o])))

@@ -75,6 +75,19 @@ def parse(text: str, refuse: Callable[[Call], str | None]) -> Node:
     return _Converter(text, refuse).convert(tree, 0)
 
 
+def pretty(text: str, refuse: Callable[[Call], str | None]) -> str:
+    """`text` as Prometheus lays it out; as it is, if that would change its meaning.
+
+    Raises `ExpressionError`.
+    """
+    node = parse(text, refuse)
+    shown: str = upstream.parse(text).prettify()
+    try:
+        return shown if parse(shown, refuse) == node else text
+    except ExpressionError:
+        return text
+
+
 def _measure(text: str) -> None:
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"expression is longer than {MAX_LENGTH} characters")
@@ -133,7 +146,7 @@ class _Converter:
             case upstream.VectorSelector():
                 return _selector(tree)
             case upstream.MatrixSelector():
-                return Range(_selector(tree.vector_selector), _milliseconds(tree.range))
+                return Range(_selector(tree.vector_selector), _milliseconds(tree, "range"))
             case upstream.UnaryExpr():
                 inner = self.convert(tree.expr, depth)
                 return Negate(inner, type_of(inner))
@@ -144,8 +157,8 @@ class _Converter:
         match tree:
             case upstream.SubqueryExpr():
                 inner = self.convert(tree.expr, depth)
-                step = None if tree.step is None else _milliseconds(tree.step)
-                return Subquery(inner, _milliseconds(tree.range), step, _when(tree))
+                step = _milliseconds(tree, "step") or None
+                return Subquery(inner, _milliseconds(tree, "range"), step, _when(tree))
             case upstream.Call():
                 return self._call(tree, depth)
             case upstream.AggregateExpr():
@@ -227,7 +240,7 @@ def _matcher(tree: Any) -> Matcher:
 
 
 def _when(tree: Any) -> When:
-    offset = 0 if tree.offset is None else _milliseconds(tree.offset)
+    offset = _milliseconds(tree, "offset")
     if tree.at is None:
         return When(offset)
     kind = str(tree.at.type).rpartition(".")[2]
@@ -249,7 +262,12 @@ def _timestamp(tree: Any) -> int:
     return round(seconds * 1000)
 
 
-def _milliseconds(span: timedelta | None) -> int:
+def _milliseconds(tree: Any, name: str) -> int:
+    """A duration of the node, 0 if it has none. Reading one that is too long raises."""
+    try:
+        span: timedelta | None = getattr(tree, name)
+    except (ValueError, OverflowError):
+        raise ExpressionError("duration out of range") from None
     ms = (span or timedelta()) // timedelta(milliseconds=1)
     if abs(ms) > MAX_MS:
         raise ExpressionError("duration out of range")

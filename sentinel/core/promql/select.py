@@ -22,9 +22,10 @@ from sentinel.core.promql.frame import (
     Vector,
     Window,
 )
-from sentinel.core.promql.nodes import Range, Selector, Subquery, When
+from sentinel.core.promql.nodes import Node, Range, Selector, Subquery, When, children
 
-STEP_COST = 4  # of a subquery's step, in units of work
+STEP_COST = 32  # of a subquery's step, in units of work
+NODE_COST = 24  # of each node that a step evaluates
 
 Found = tuple[int, Series]  # place in the shape, series
 
@@ -225,6 +226,7 @@ def fill(window: Window, points: Sequence[tuple[int, float]]) -> None:
 def subquery(node: Subquery, inner: Vector) -> Ranges:
     """Evaluate `inner` at every multiple of the step within the range."""
     shape_of = KnownShape()
+    cost = STEP_COST + NODE_COST * _nodes(node.inner)
 
     def evaluate(ctx: Context) -> Matrix:
         hi = base_time(node.when, ctx)
@@ -234,7 +236,7 @@ def subquery(node: Subquery, inner: Vector) -> Ranges:
         if at < lo or (at == lo and not ctx.closed):
             at += step
         points: dict[Labels, list[tuple[int, float]]] = {}
-        ctx.budget.spend(STEP_COST * max(0, (hi - at) // step))
+        ctx.budget.spend(cost * max(0, (hi - at) // step + 1))
         for now in range(at, hi + 1, step):
             frame = inner(ctx.moved(now))
             for labels, value in zip(frame.shape.labels, frame.values, strict=True):
@@ -243,6 +245,13 @@ def subquery(node: Subquery, inner: Vector) -> Ranges:
         return Matrix(shape_of(tuple(points)), _filled(points, Window(ctx.at, lo, hi)))
 
     return evaluate
+
+
+def _nodes(node: Node) -> int:
+    """How many nodes one evaluation visits; subqueries pay for their own."""
+    if isinstance(node, Subquery):
+        return 1
+    return 1 + sum(map(_nodes, children(node)))
 
 
 def _filled(

@@ -41,7 +41,8 @@ def _same(keys: Sequence[Labels], others: Sequence[Labels]) -> tuple[tuple[int, 
     places: dict[Labels, list[int]] = {}
     for place, key in enumerate(others):
         places.setdefault(key, []).append(place)
-    return tuple(tuple(places.get(key, ())) for key in keys)
+    found = {key: tuple(same) for key, same in places.items()}
+    return tuple(found.get(key, ()) for key in keys)
 
 
 def set_operation(node: Binary, left: Vector, right: Vector) -> Vector:

@@ -1,6 +1,7 @@
 """Who stopped it: tables of what was heard, recorded and logged, against the verdict."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,12 +38,19 @@ def heard(*actions: str) -> Sequence[EngineEvent]:
     return events
 
 
+def earlier(events: Sequence[EngineEvent], by: timedelta) -> Sequence[EngineEvent]:
+    ns = round(by.total_seconds() * 1e9)
+    return [replace(event, at=event.at - by, at_ns=event.at_ns - ns) for event in events]
+
+
 def ending(
     events: Sequence[EngineEvent] = (),
     *,
     log: LogReading | None = None,
     own_stop: bool = False,
     engine_down_at: datetime | None = None,
+    watched: bool = False,
+    restarted: bool = False,
     **facts: Any,
 ) -> Ending:
     container = Container(
@@ -61,6 +69,8 @@ def ending(
             own_stop=own_stop,
             log=log,
             engine_down_at=engine_down_at,
+            watched=watched,
+            restarted=restarted,
         )
     )
 
@@ -138,6 +148,72 @@ def ending(
             id="Docker going down is no person",
         ),
         pytest.param(
+            ending(heard("die:0"), log=TOLD), EndedAs.PERSON, None, id="a kill from the host"
+        ),
+        pytest.param(
+            ending(log=TOLD, engine_down_at=ENDED, manually_stopped=False),
+            EndedAs.ENGINE_SHUTDOWN,
+            None,
+            id="told to stop by Docker going down",
+        ),
+        pytest.param(
+            ending(heard("kill:10", "die:137"), exit_code=137, manually_stopped=True),
+            EndedAs.CRASH,
+            "sigkill_unknown",
+            id="Docker records a harmless signal as a stop, too",
+        ),
+        pytest.param(
+            ending(
+                [*earlier(heard("kill:1"), timedelta(minutes=30)), *heard("die:1")],
+                exit_code=1,
+                manually_stopped=True,
+            ),
+            EndedAs.CRASH,
+            None,
+            id="a signal it ignored half an hour before",
+        ),
+        pytest.param(
+            ending(
+                [*earlier(heard("kill:15"), timedelta(minutes=30)), *heard("die:0", "stop")],
+            ),
+            EndedAs.PERSON,
+            None,
+            id="a docker stop that let it drain for half an hour",
+        ),
+        pytest.param(
+            ending(heard("die:255"), exit_code=255), EndedAs.CRASH, None, id="255 seen is its own"
+        ),
+        pytest.param(
+            ending(watched=True, manually_stopped=False, exit_code=137),
+            EndedAs.CRASH,
+            "sigkill_unknown",
+            id="the event was lost, but we were there and Docker names nobody",
+        ),
+        pytest.param(
+            ending(watched=True, exit_code=137),
+            EndedAs.UNWITNESSED,
+            None,
+            id="the event was lost, and so is Docker's record",
+        ),
+        pytest.param(
+            ending(restarted=True, exit_code=None),
+            EndedAs.CRASH,
+            None,
+            id="Docker starts again only what nobody stopped",
+        ),
+        pytest.param(
+            ending(
+                heard("die:1"),
+                exit_code=1,
+                log=CRASHED,
+                manually_stopped=True,
+                restart_policy="always",
+            ),
+            EndedAs.PERSON,
+            "engine_died",
+            id="it died, and a person kept Docker from starting it again",
+        ),
+        pytest.param(
             ending(heard("die:0"), engine_down_at=ENDED - timedelta(seconds=1)),
             EndedAs.UNWITNESSED,
             None,
@@ -149,6 +225,20 @@ def test_who_stopped_it(found: Ending, kind: EndedAs, cause: str | None) -> None
     assert found.kind is kind
     assert cause in (None, found.cause)
     assert found.because
+    assert "None" not in found.because
+
+
+@pytest.mark.parametrize(
+    ("events", "how"),
+    [
+        (heard("kill:15", "die:0", "stop"), "docker stop"),
+        (heard("kill:15", "die:0", "stop", "start", "restart"), "docker restart"),
+        (heard("kill:9", "die:137"), "docker kill"),
+    ],
+    ids=["stop", "restart", "kill"],
+)
+def test_it_names_what_the_person_did_and_when(events: Sequence[EngineEvent], how: str) -> None:
+    assert ending(events).because == f"stopped by a person ({how} at 13:00:00 UTC)"
 
 
 def test_no_log_line_is_in_the_sentence() -> None:

@@ -44,8 +44,19 @@ def ended(kind: EndedAs, cause: str = "unknown") -> Ending:
     return Ending(kind=kind, because="it ended", cause=cause, at=NOW, exit_code=0)
 
 
-def launch(ago: timedelta, by: By) -> Launch:
-    return Launch(target="t1-a", container_id="c", started_at=NOW - ago, by=by)
+def launch(ago: timedelta, by: By, restart_count: int = 0) -> Launch:
+    return Launch(
+        target="t1-a",
+        container_id="c",
+        started_at=NOW - ago,
+        by=by,
+        restart_count=restart_count,
+    )
+
+
+def failing(*ago: float) -> dict[str, datetime]:
+    """t1-a, t1-b … fail since so many minutes ago."""
+    return {f"t1-{'abcd'[at]}": NOW - minutes(count) for at, count in enumerate(ago)}
 
 
 def situation(**changes: Any) -> Situation:
@@ -108,7 +119,19 @@ def test_an_unexpected_exit_meets_no_guard() -> None:
             {"recent": [intent(minutes(9 * n), target=f"t{n}") for n in range(1, 7)]},
             id="six an hour on the host",
         ),
-        pytest.param("journal_unreadable", {"journal_readable": False}, id="no memory, no hands"),
+        pytest.param("cannot_recreate", {"container_gone": True}, id="--rm took it along"),
+        pytest.param("many_failing", {"failing": failing(0, 1, 2)}, id="three within two minutes"),
+        pytest.param(
+            "many_failing", {"failing": failing(90, 91, 92)}, id="for as long as they fail"
+        ),
+        pytest.param(
+            "budget_target",
+            {"launches": [launch(minutes(6), By.OTHER), launch(minutes(5), By.DOCKER, 3)]},
+            id="those between two looks too",
+        ),
+        pytest.param(
+            "journal_unreadable", {"journal_trouble": "disk is full"}, id="no memory, no hands"
+        ),
     ],
 )
 def test_each_guard_holds_and_says_why(guard: str, changes: dict[str, Any]) -> None:
@@ -124,6 +147,12 @@ def test_each_guard_holds_and_says_why(guard: str, changes: dict[str, Any]) -> N
         pytest.param({"recent": [intent(minutes(15))]}, id="cooldown is half-open"),
         pytest.param({"recent": [intent(minutes(60)), intent(minutes(61))]}, id="an hour too"),
         pytest.param({"launches": [launch(minutes(5), By.OTHER)] * 3}, id="people's own restarts"),
+        pytest.param({"failing": failing(0, 1)}, id="two are no crowd"),
+        pytest.param({"failing": failing(0, 3, 4)}, id="the others failed before"),
+        pytest.param({"failing": failing(0, 1, 2.5)}, id="not within two minutes"),
+        pytest.param(
+            {"launches": [launch(minutes(9), By.DOCKER, 5)]}, id="what was counted before we came"
+        ),
         pytest.param(
             {"running": True, "ending": ended(EndedAs.PERSON), "state": State.HUNG},
             id="a stop of an earlier launch",

@@ -1,0 +1,1 @@
+"""Prometheus's HTTP API over the embedded store: the same answers, from copies of its series."""

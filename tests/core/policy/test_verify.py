@@ -1,0 +1,105 @@
+"""Whether a restart has worked, failed, or is too early to judge."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sentinel.core.model.container import Container, Status
+from sentinel.core.model.intent import Action, Intent, Mode, Outcome, Wish
+from sentinel.core.model.launch import By, EndedAs, Ending, Launch
+from sentinel.core.model.target import Completion
+from sentinel.core.policy.verify import verify_restart
+
+SAW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+LATER, EARLIER = SAW + timedelta(minutes=1), SAW - timedelta(hours=1)
+
+
+def intent(verify_by: datetime | None = LATER) -> Intent:
+    wish = Wish(
+        target="t1-a",
+        action=Action.RESTART,
+        mode=Mode.ACT,
+        because="x",
+        by="sentinel",
+        container_id="c",
+        saw_started_at=SAW,
+    )
+    return Intent(number=1, wish=wish, reserved_at=SAW, verify_by=verify_by)
+
+
+def container(
+    started_at: datetime = LATER, status: Status = Status.RUNNING, container_id: str = "c"
+) -> Container:
+    return Container(
+        id=container_id,
+        name="t1-a",
+        image="vllm",
+        image_id="sha256:1",
+        argv=(),
+        status=status,
+        started_at=started_at,
+    )
+
+
+def launch(kind: EndedAs | None = None) -> Launch:
+    ending = kind and Ending(kind=kind, because="it ended", cause="unknown", at=None, exit_code=1)
+    return Launch(
+        target="t1-a", container_id="c", started_at=LATER, by=By.SENTINEL, ending=ending or None
+    )
+
+
+GOOD = Completion(at=LATER, took=0.1, ok=True, model="m")
+BAD = Completion(at=LATER, took=0.1, ok=False, says="nobody listens")
+
+
+@pytest.mark.parametrize(
+    ("seen", "ended", "probe", "overdue", "outcome"),
+    [
+        pytest.param(container(), None, GOOD, False, Outcome.VERIFIED, id="a completion"),
+        pytest.param(container(), None, GOOD, True, Outcome.VERIFIED, id="better late"),
+        pytest.param(
+            container(EARLIER), None, GOOD, False, Outcome.VERIFIED, id="the clock was set back"
+        ),
+        pytest.param(container(SAW), None, GOOD, False, None, id="the old launch proves nothing"),
+        pytest.param(container(), None, None, False, None, id="nothing asked yet"),
+        pytest.param(container(), None, BAD, False, None, id="too early"),
+        pytest.param(container(), None, BAD, True, Outcome.FAILED, id="too late"),
+        pytest.param(None, None, GOOD, False, Outcome.FAILED, id="gone"),
+        pytest.param(container(container_id="d"), None, GOOD, False, Outcome.FAILED, id="replaced"),
+        pytest.param(
+            container(status=Status.EXITED),
+            EndedAs.CRASH,
+            None,
+            False,
+            Outcome.FAILED,
+            id="died again",
+        ),
+        pytest.param(
+            container(status=Status.EXITED),
+            EndedAs.PERSON,
+            None,
+            False,
+            Outcome.REFUSED,
+            id="a person stopped it: not ours to judge",
+        ),
+    ],
+)
+def test_verify_restart(
+    seen: Container | None,
+    ended: EndedAs | None,
+    probe: Completion | None,
+    overdue: bool,
+    outcome: Outcome | None,
+) -> None:
+    verdict = verify_restart(intent(), seen, launch(ended), probe, overdue=overdue)
+
+    assert verdict.outcome is outcome
+    assert verdict.because
+    assert "None" not in verdict.because
+
+
+def test_the_deadline_is_said_in_utc_and_may_be_missing() -> None:
+    said = verify_restart(intent(), container(), launch(), BAD, overdue=True).because
+    assert said == "not serving by 12:01:00 UTC: nobody listens"
+    said = verify_restart(intent(None), container(), launch(), None, overdue=True).because
+    assert said == "not serving in time"
