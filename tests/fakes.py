@@ -68,6 +68,7 @@ class FakeDocker:
     boxes: dict[str, FakeContainer] = field(default_factory=dict)
     events: list[EngineEvent] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # URLs, in order
     lost: bool = False
     refuses: SentinelError | None = None
 
@@ -218,6 +219,7 @@ class FakeDocker:
 
     async def get(self, url: str, *, timeout: float, max_bytes: int) -> Answer:
         now = self.clock.now()
+        self.asked.append(url)
         box = self._serving(url)
         if box is None:
             return Answer(at=now, took=0.0, failure="refused", says="nobody listens")

@@ -15,7 +15,7 @@ LATER = {
     "diagnose": "read the diagnosis of an incident with: sentinel incidents show ID",
     "test-notify": "send to a receiver from a test rule that always fires",
     "advise": "see the numbers of each target with: sentinel status",
-    "demo": "run deploy/ with docker compose",
+    "demo": "run in a checkout: make demo",
 }
 
 PANEL = "Not in this version yet"

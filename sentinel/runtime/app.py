@@ -20,6 +20,7 @@ from sentinel.adapters.clock import MachineClock
 from sentinel.adapters.docker_events import DockerEvents
 from sentinel.adapters.docker_eyes import DockerEyes
 from sentinel.adapters.docker_hands import DockerHands
+from sentinel.adapters.prometheus_source import PrometheusSource
 from sentinel.adapters.systemd import Systemd
 from sentinel.adapters.target_http import TargetHttp
 from sentinel.api.server import ApiServer
@@ -28,6 +29,7 @@ from sentinel.config.fault import ConfigRefused
 from sentinel.config.load import Loaded, load_settings
 from sentinel.config.rulefile import RuleFileError
 from sentinel.config.secrets import read_secret_file
+from sentinel.config.settings import Settings
 from sentinel.core.model.errors import Permanent
 from sentinel.core.model.moment import stamp
 from sentinel.ports import Clock, ContainerHands
@@ -47,8 +49,10 @@ from sentinel.runtime.listen import Listener
 from sentinel.runtime.loop import Loop
 from sentinel.runtime.obey import Obedience
 from sentinel.runtime.outlet import Outlet
+from sentinel.runtime.outside import Place
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.queries import Queries
+from sentinel.runtime.remember import SeriesFile
 from sentinel.runtime.resume import setting_of
 from sentinel.store.memory import Memory, open_memory
 from sentinel.telemetry import events
@@ -97,6 +101,7 @@ class App:
         self._http = TargetHttp(self.clock)
         host = settings.docker.host
         self._evidence = Evidence(self._state.evidence, DockerEyes(host))
+        self._series = SeriesFile(self._state.path / "series.snapshot", self.clock)
         self._keep_evidence(loaded)
         loop = assemble(
             Outside(
@@ -107,7 +112,10 @@ class App:
                 ask=self._outlet.ask,
                 send=self._outlet.send,
                 shown=self,
+                metrics=self._metrics,
                 evidence=self._evidence,
+                series=self._series,
+                rules_at=self._rules_at(settings),
             ),
             memory,
             plan,
@@ -212,6 +220,8 @@ class App:
         self._systemd.stopping()
         with suppress(sqlite3.Error):  # what is left of a disk must not keep us from going
             loop.parts.history.write(events.DAEMON_STOPPING, "told to stop", at=self.clock.now())
+        with suppress(OSError):
+            self._series.save_now(loop.parts.store)
         listener.stop()
         api.stop(2.0)
         self._outlet.close(self._http.close)
@@ -234,6 +244,14 @@ class App:
             return plan_of(loaded, self._env)
         except RuleFileError as error:
             raise ConfigRefused(tuple(error.faults)) from None
+
+    def _rules_at(self, settings: Settings) -> Place | None:
+        """The outside Prometheus that evaluates rules, if there is one."""
+        there = settings.metrics_source.prometheus
+        if there is None:
+            return None
+        source = PrometheusSource(there, self._env, self.clock)
+        return Place(source=source, url=there.url, target_label=there.target_label)
 
     def _reload(self, by: str) -> dict[str, Any]:
         """Swap in the configuration on disk, or keep the one in force and say why."""
@@ -258,6 +276,7 @@ class App:
                 faults=faults,
             ) from None
         loop.use(plan)
+        loop.parts.elsewhere.use(self._rules_at(loaded.settings), plan)
         self._keep_evidence(loaded)
         parts = loop.parts
         parts.evaluator = parts.evaluator.successor(plan.rules, setting_of(plan))

@@ -17,18 +17,23 @@ from sentinel.runtime.deliver import Deliver, Settled, Submit
 from sentinel.runtime.depict import Painter
 from sentinel.runtime.evidence import Evidence
 from sentinel.runtime.explain import Explainer
+from sentinel.runtime.find import Finder
 from sentinel.runtime.history import History
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.judge import Judge
 from sentinel.runtime.lanes import Lane
 from sentinel.runtime.loop import Loop, Parts, Shown
+from sentinel.runtime.outside import OutsideRules, Place
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.remember import SeriesFile
 from sentinel.runtime.resume import evaluator_of
 from sentinel.runtime.scrape import Scraper, TargetHttp
 from sentinel.runtime.scrape import Submit as Ask
+from sentinel.runtime.tally import Tally
 from sentinel.runtime.vitals import METRICS, Vitals
 from sentinel.runtime.watch import Watch
 from sentinel.store.memory import Memory
+from sentinel.telemetry.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +47,11 @@ class Outside:
     ask: Ask  # runs a request to a target
     send: Submit  # runs the sending of a message
     shown: Shown
+    metrics: Metrics
     lane: Callable[[str], Lane] = Lane
     evidence: Evidence | None = None
+    series: SeriesFile | None = None
+    rules_at: Place | None = None  # an outside Prometheus that evaluates rules
 
 
 def assemble(
@@ -59,6 +67,8 @@ def assemble(
     clock, inbox = outside.clock, Inbox()
     history = History(memory.incidents)
     store = Store(keep=keep_of(plan), retention_ms=retention_of(plan))
+    loaded = outside.series.load(store) if outside.series else None
+    fed_since = loaded or clock.now()
     watch = Watch(outside.eyes, clock, memory, history, plan, inbox, outside.lane("docker-eyes"))
     casebook = Casebook(memory, history, plan)
     decider = Decider(memory, history, casebook, plan)
@@ -72,6 +82,10 @@ def assemble(
         outside.lane("docker-hands"),
         outside.evidence,
     )
+
+    watch.finder = Finder(outside.http, outside.ask, inbox, watch.look_again)
+    elsewhere = OutsideRules(clock, inbox, outside.lane)
+    elsewhere.use(outside.rules_at, plan)
 
     def settled(done: Settled) -> None:
         inbox.put(lambda: loop.delivered(done))
@@ -87,7 +101,10 @@ def assemble(
             scraper=Scraper(outside.http, outside.ask, clock, store, plan, inbox),
             vitals=Vitals(store),
             judge=Judge(memory, store, history, actor),
-            evaluator=evaluator_of(plan, store, memory, clock.now(), watched_until, clock.now()),
+            evaluator=evaluator_of(plan, store, memory, clock.now(), watched_until, fed_since),
+            elsewhere=elsewhere,
+            series=outside.series,
+            fed_since=fed_since,
             casebook=casebook,
             decider=decider,
             actor=actor,
@@ -95,6 +112,7 @@ def assemble(
             deliver=Deliver(
                 memory.outbox, book.channels, outside.send, settled, fallback=book.fallback
             ),
+            tally=Tally(outside.metrics),
             painter=Painter(memory, casebook, Explainer(memory, casebook, decider), daemon),
         ),
         plan,

@@ -5,14 +5,13 @@ its start, further and further apart, because a model takes its time to load; th
 alone until it is started again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sentinel.core.endpoint import endpoint_of
 from sentinel.core.model.container import Container
 from sentinel.core.model.target import Answer
-from sentinel.ports import Clock
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.net import NetAnswer
 from sentinel.runtime.scrape import Submit, TargetHttp
@@ -33,9 +32,12 @@ class _Stranger:
 
 
 class Finder:
-    def __init__(self, http: TargetHttp, submit: Submit, clock: Clock, inbox: Inbox) -> None:
+    def __init__(
+        self, http: TargetHttp, submit: Submit, inbox: Inbox, wake: Callable[[], None]
+    ) -> None:
+        """`wake`: something was found; look at the containers anew."""
         self._http, self._submit = http, submit
-        self._clock, self._inbox = clock, inbox
+        self._inbox, self._wake = inbox, wake
         self._strangers: dict[tuple[str, datetime | None], _Stranger] = {}
         self.found: set[str] = set()  # container ids
 
@@ -43,7 +45,6 @@ class Finder:
         """Get to know containers that nothing marks as targets."""
         present = {(box.id, box.started_at) for box in strangers.values()}
         self._strangers = {k: s for k, s in self._strangers.items() if k in present}
-        self.found &= strangers.keys()
         for box in strangers.values():
             endpoint = endpoint_of(box) if box.is_up else None
             if endpoint is not None and box.id not in self.found:
@@ -73,3 +74,4 @@ class Finder:
         if seen is not None and seen.ok and _MARK in b"\n" + seen.body:
             self.found.add(container_id)
             stranger.tries = _TRIES
+            self._wake()

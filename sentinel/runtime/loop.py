@@ -29,10 +29,13 @@ from sentinel.runtime.depict import Painter
 from sentinel.runtime.history import History
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.judge import Judge, WrittenSample
+from sentinel.runtime.outside import OutsideRules
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.remember import SeriesFile
 from sentinel.runtime.resume import evaluator_of
-from sentinel.runtime.schedule import Slots
+from sentinel.runtime.schedule import Rota, Slots
 from sentinel.runtime.scrape import Scraper
+from sentinel.runtime.tally import Tally
 from sentinel.runtime.upkeep import Upkeep
 from sentinel.runtime.vitals import Vitals
 from sentinel.runtime.watch import Watch
@@ -42,6 +45,7 @@ from sentinel.telemetry import events
 _log = structlog.get_logger("sentinel.loop")
 _LONGEST_WAIT = 1.0  # seconds; so that a clock that jumps is noticed
 _EVALUATE_AFTER = timedelta(milliseconds=50)  # the scrapes of a slot get this long
+_APART = timedelta(milliseconds=100)  # two turns for late answers
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,12 +62,16 @@ class Parts:
     vitals: Vitals
     judge: Judge
     evaluator: Evaluator
+    elsewhere: OutsideRules
+    series: SeriesFile | None
+    fed_since: datetime  # since when the store holds samples
     casebook: Casebook
     decider: Decider
     actor: Actor
     announcer: Announcer
     deliver: Deliver
     painter: Painter
+    tally: Tally
 
 
 class Shown(Protocol):
@@ -85,10 +93,12 @@ class Loop:
         self._scrapes = Slots(plan.scrape_interval)
         self._turns = Slots(plan.evaluation_interval, after=_EVALUATE_AFTER)
         self._woken = True
+        self._turned_at: datetime | None = None
+        self._late_at: datetime | None = None  # when a turn for late answers is due
         self._stopping = False
         self._failing: dict[str, str] = {}
         self._broken = ""  # how the last turn failed
-        self._fed_since = parts.clock.now()
+        self._rota = Rota()
         self._unproved: frozenset[str] = frozenset()
         self._upkeep = Upkeep(parts.memory, parts.clock)
         self._alerts: tuple[ActiveAlert, ...] = ()
@@ -109,21 +119,28 @@ class Loop:
         now = self.parts.clock.now()
         if self.parts.actor.has_touched():
             self.parts.watch.look_again()
-        turn_is_near = (
-            self._turns.next_at is not None and self._turns.next_at - now <= _EVALUATE_AFTER
-        )
-        news = [urgent for _, urgent in arrived if urgent is not None]
-        if any(urgent or not turn_is_near for urgent in news):
-            self._woken = True
+        self._wake_for([urgent for _, urgent in arrived if urgent is not None], now)
         self._guarded("look", lambda: self.parts.watch.look_if_due(now))
         if self._scrapes.due(now):
             targets = self.parts.watch.targets
             self._guarded("scrape", lambda: self.parts.scraper.ask_all(targets, now))
-        if self._turns.due(now) or self._woken:
-            self._woken = False
+        self._guarded("rules elsewhere", lambda: self.parts.elsewhere.ask_if_due(now))
+        late = self._late_at is not None and now >= self._late_at
+        if self._turns.due(now) or self._woken or late:
+            self._woken, self._late_at, self._turned_at = False, None, now
             self._turn_or_recover(now)
+            self.parts.tally.turn((self.parts.clock.now() - now).total_seconds())
         self._guarded("upkeep", lambda: self._upkeep.keep_up(now, self.plan.history_for))
         self._shown.beat(now)
+
+    def _wake_for(self, news: Sequence[bool], now: datetime) -> None:
+        """Something urgent wakes at once; late answers together, not each on its own."""
+        next_at = self._turns.next_at
+        if any(news):
+            self._woken = True
+        elif news and (next_at is None or next_at - now > _EVALUATE_AFTER):
+            last = self._turned_at
+            self._late_at = self._late_at or (now if last is None else max(now, last + _APART))
 
     def use(self, plan: Plan) -> None:
         """Go on under another plan: after a reload, between two turns."""
@@ -161,11 +178,15 @@ class Loop:
         found.extend(
             f"messages to {channel} are refused" for channel in sorted(self.parts.deliver.disabled)
         )
+        found.extend(self.parts.elsewhere.problems())
+        if self.parts.series is not None and self.parts.series.trouble:
+            found.append(self.parts.series.trouble)
         found.extend(self._shown.problems())
         return found
 
     def report(self, deliveries: list[Delivery], now: datetime) -> None:
-        """Log and record what became of messages."""
+        """Log, record and count what became of messages."""
+        self.parts.tally.messages(deliveries)
         for delivery in deliveries:
             self.parts.history.write(
                 delivery.event,
@@ -192,6 +213,10 @@ class Loop:
         with parts.memory.together():
             self.report(parts.deliver.pump(now), now)
         parts.store.trim(millis(now))
+        if parts.series is not None:
+            parts.series.save_if_due(parts.store, now)
+        if parts.watch.finder is not None:
+            parts.watch.finder.ask_if_due(now)
         targets = parts.watch.targets
         for name, target in targets.items():
             proving = parts.actor.proving(target)
@@ -223,14 +248,15 @@ class Loop:
         parts = self.parts
         parts.casebook.read()
         parts.evaluator = evaluator_of(
-            self.plan, parts.store, parts.memory, now, now, self._fed_since
+            self.plan, parts.store, parts.memory, now, now, parts.fed_since
         )
 
     def _judge_and_decide(self, now: datetime) -> None:
         parts, plan, targets = self.parts, self.plan, self.parts.watch.targets
         parts.vitals.read(targets, now)
         parts.judge.judge(parts.watch, plan, now)
-        evaluation = parts.evaluator.evaluate(now)
+        due = self._rota.due(parts.evaluator.groups, now)
+        evaluation = parts.evaluator.evaluate(now, due, outside=parts.elsewhere.take(now))
         self._alerts = evaluation.active
         self._note_failures({f.rule.id: f.because for f in evaluation.failures})
         changes = parts.casebook.take(evaluation.transitions, targets, now)
@@ -243,6 +269,8 @@ class Loop:
         self._unproved = parts.decider.unproved(targets)
         busy = self._unproved | {i.wish.target for i in parts.memory.journal.open()}
         told = [(s, case) for s in settled if (case := self._case_of(s)) is not None]
+        parts.tally.actions(settled)
+        parts.tally.guards(targets.values())
         parts.casebook.close_quiet(busy, now, changes)
         parts.announcer.tell(changes, decisions, told, targets, now)
 
@@ -267,7 +295,7 @@ class Loop:
 
     def _wait_for(self, now: datetime) -> float:
         moments = [self._scrapes.next_at, self._turns.next_at, self.parts.watch.due_at]
-        moments.append(self.parts.deliver.wake_at(now))
+        moments += [self.parts.deliver.wake_at(now), self._late_at]
         soonest = min((at for at in moments if at is not None), default=now)
         return min(max((soonest - now).total_seconds(), 0.0), _LONGEST_WAIT)
 

@@ -6,7 +6,7 @@ snapshot that cannot be read is left out with a word, never a reason not to star
 
 import os
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import structlog
@@ -30,15 +30,21 @@ class SeriesFile:
         self._saved_at: datetime | None = None
         self.trouble = ""  # why the last write failed
 
-    def load(self, store: Store) -> None:
-        """Fill `store` with what was saved; leave it empty if that cannot be."""
+    def load(self, store: Store) -> datetime | None:
+        """Fill `store` with what was saved, and say since when it holds samples.
+
+        None, and an empty store, if nothing was saved or it cannot be used.
+        """
         try:
             unpack(self._path.read_bytes(), store)
         except FileNotFoundError:
-            return
+            return None
         except (OSError, ValueError) as error:
             because = f"{self._path} cannot be used, windows begin empty: {error}"
             _log.warning(events.PROBLEM_SEEN, because=because)
+            return None
+        oldest = min((s.times[0] for s in store.sources() if s.times), default=None)
+        return None if oldest is None else datetime.fromtimestamp(oldest / 1000, UTC)
 
     def save_if_due(self, store: Store, now: datetime) -> None:
         due = self._saved_at is None or not timedelta(0) <= now - self._saved_at < _EVERY
@@ -55,6 +61,10 @@ class SeriesFile:
             )
         except Transient:
             return
+
+    def save_now(self, store: Store) -> None:
+        """The last word before the daemon ends. Raises `OSError`."""
+        self.write(pack(store))
 
     def write(self, packed: bytes) -> None:
         temporary = self._path.with_suffix(".snapshot.new")

@@ -25,6 +25,7 @@ from sentinel.runtime.target import Target
 T = TypeVar("T")
 _MAX_BODY = 16 << 20
 _DEAD = (500, 503)
+_HEALTH_EVERY = timedelta(seconds=4)  # of a server known to be well
 _PROBE_AGAIN = timedelta(seconds=2)
 
 
@@ -86,13 +87,21 @@ class Scraper:
                 timeout,
                 lambda answer: self.scraped(target, key, answer),
             )
-        if not target.checking:
+        if not target.checking and self._is_time_for_health(target):
             target.checking = True
             self._send(
                 lambda: self._http.get(f"{url}/health", timeout=timeout, max_bytes=1 << 16),
                 timeout,
                 lambda answer: self._checked(target, key, answer),
             )
+
+    def _is_time_for_health(self, target: Target) -> bool:
+        """At each slot while it matters; a server known to be well is asked more rarely."""
+        ready = target.launch is not None and target.launch.ready_at is not None
+        last, well = target.health, target.scrape is not None and target.scrape.ok
+        if last is None or not last.ok or not ready or not well:
+            return True
+        return not timedelta(0) <= self._clock.now() - last.at < _HEALTH_EVERY
 
     def _send(
         self,

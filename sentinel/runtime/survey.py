@@ -25,6 +25,7 @@ class Question:
     known: Mapping[str, str] = field(default_factory=dict)
     inspect_anyway: frozenset[str] = frozenset()
     explained: frozenset[tuple[str, datetime]] = frozenset()
+    meets_strangers: bool = False  # inspect what nothing marks as a target, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class Survey:
     summaries: Sequence[Summary]  # of the targets only
     names: frozenset[str]  # of every container there is
     others: Sequence[Summary]  # running containers that nothing marks as targets
+    strangers: Mapping[str, Container]  # of those, inspected this time, by id
     containers: Mapping[str, Container]  # inspected this time, by id
     logs: Mapping[str, str]  # ends of logs, by container id
 
@@ -49,12 +51,15 @@ def survey(eyes: ContainerEyes, question: Question, clock: Clock) -> Survey:
         for found in containers.values()
         if _needs_explaining(found, question)
     }
+    others = [row for row in listed if row.status is Status.RUNNING and not question.wanted(row)]
+    unmet = [row.id for row in others if question.meets_strangers and _is_due(row, question)]
     return Survey(
         at=clock.now(),
         tick=tick,
         summaries=summaries,
         names=frozenset(row.name for row in listed),
-        others=[row for row in listed if row.status is Status.RUNNING and not question.wanted(row)],
+        others=others,
+        strangers=_inspected(eyes, unmet, all_of_them=False),
         containers=containers,
         logs=logs,
     )

@@ -11,8 +11,9 @@ from sentinel.core.endpoint import endpoint_of
 from sentinel.core.model.container import Container, EngineEvent
 from sentinel.core.model.errors import SentinelError
 from sentinel.core.model.launch import EndedAs
-from sentinel.core.policy.discover import is_target
+from sentinel.core.policy.discover import is_excluded, is_target
 from sentinel.ports import Clock, ContainerEyes
+from sentinel.runtime.find import Finder
 from sentinel.runtime.history import History
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.lanes import Lane, LaneAnswer
@@ -45,8 +46,8 @@ class Watch:
         self._inbox, self._lane = inbox, lane
         self.plan = plan
         self.targets: dict[str, Target] = {}
-        self.marked: set[str] = set()  # ids found to serve `vllm:` series
-        self.others: dict[str, str] = {}  # running containers not marked: id → name
+        self.finder: Finder | None = None  # finds targets by the series on their ports
+        self._strangers: dict[str, Container] = {}
         self.lost_at: datetime | None = None
         self.back_at: datetime | None = None
         self.last_lost_at: datetime | None = None
@@ -112,7 +113,7 @@ class Watch:
         return self._due_at
 
     def _question(self) -> Question:
-        plan, marked = self.plan, frozenset(self.marked)
+        plan, found = self.plan, frozenset(self.finder.found if self.finder else ())
         begun = frozenset(
             intent.wish.container_id
             for intent in self._memory.journal.open()
@@ -129,11 +130,12 @@ class Watch:
             wanted=lambda row: (
                 row.id in begun
                 or is_target(row, plan.discover, plan.exclude)
-                or (row.id in marked and not any(sieve.takes(row) for sieve in plan.exclude))
+                or (row.id in found and not is_excluded(row, plan.exclude))
             ),
             known=dict(self._known),
             inspect_anyway=frozenset(self._anyway),
             explained=ended,
+            meets_strangers=self.finder is not None and plan.looks_default,
         )
 
     # what a survey brings
@@ -170,7 +172,17 @@ class Watch:
                 self._seen(container, seen.logs.get(row.id, ""), seen.at)
                 self.targets[container.name].looked_tick = seen.tick
                 self._known[row.id] = row.fingerprint
-        self.others = {row.id: row.name for row in seen.others}
+        self._meet(seen)
+
+    def _meet(self, seen: Survey) -> None:
+        """Have the finder ask those that nothing marks, either way."""
+        if self.finder is None:
+            return
+        here = {row.id: row for row in seen.others if not is_excluded(row, self.plan.exclude)}
+        met = {**self._strangers, **seen.strangers}
+        self._strangers = {one: box for one, box in met.items() if one in here}
+        self._known |= {one: here[one].fingerprint for one in self._strangers}
+        self.finder.meet(self._strangers)
 
     def _lose(self, because: str, now: datetime) -> None:
         if self.lost_at is not None:

@@ -23,6 +23,11 @@ class Pause:
 class Journal:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._read: dict[str, tuple[sqlite3.Connection, int, list[Intent]]] = {}
+
+    def forget_read(self) -> None:
+        """What was read may have been rolled back."""
+        self._read.clear()
 
     def reserve(self, wish: Wish, now: datetime) -> Intent | None:
         """Write `wish` down; None if something is already being done to its target."""
@@ -74,10 +79,10 @@ class Journal:
 
     def open(self) -> Sequence[Intent]:
         """Reserved and not closed: what may be half done."""
-        return self._select("WHERE state = 'reserved'")
+        return self._standing("reserved")
 
     def proposed(self) -> Sequence[Intent]:
-        return self._select("WHERE state = 'proposed'")
+        return self._standing("proposed")
 
     def of_incident(self, incident: int) -> Sequence[Intent]:
         return self._select("WHERE incident = ?", (incident,))
@@ -114,6 +119,15 @@ class Journal:
             Pause(target=row["target"] or None, until=moment_or_none(row["until"]), by=row["by"])
             for row in rows
         ]
+
+    def _standing(self, state: str) -> list[Intent]:
+        """Asked many times a turn, so read again only after something was written."""
+        db = self._db
+        known = self._read.get(state)
+        if known is None or known[0] is not db or known[1] != db.total_changes:
+            found = self._select("WHERE state = ?", (state,))
+            known = self._read[state] = (db, db.total_changes, found)
+        return known[2]
 
     def _write(self, wish: Wish, *, state: str, **times: datetime) -> Intent | None:
         columns = {

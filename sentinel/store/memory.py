@@ -42,6 +42,7 @@ class Memory:
             yield
             self.db.execute("COMMIT")
         except BaseException:
+            self.journal.forget_read()
             with contextlib.suppress(sqlite3.Error):  # the file may be what is broken
                 self.db.execute("ROLLBACK")
             raise

@@ -80,7 +80,7 @@ def test_the_strictest_mode_holds(
         ),
         pytest.param("pools: {p: {targets: [a]}}", [], id="a pool without a switch"),
         pytest.param(
-            "metrics_source: {prometheus: {url: 'http://p'}}", ["metrics_source.prometheus"], id="prometheus"
+            "metrics_source: {prometheus: {url: 'http://p'}}", [], id="prometheus"
         ),
         pytest.param("schedule: {digest: {cron: 0 9 * * *}}", ["schedule.digest"], id="digest"),
         pytest.param(

@@ -130,8 +130,10 @@ def our_answer(store: Store, question: Question) -> Vector | None:
         return None
     if isinstance(value, float):
         return {(): value}
-    assert isinstance(value, list)
-    return {one.labels: one.value for one in value if isinstance(one, Sample)}
+    samples = [] if isinstance(value, str) else [one for one in value if isinstance(one, Sample)]
+    if isinstance(value, str) or len(samples) < len(value):
+        return None  # promtool answers no question for a string or a matrix
+    return {one.labels: one.value for one in samples}
 
 
 def agree(mine: Vector | None, theirs: Vector | None, *, tolerance: float = 1e-9) -> bool:

@@ -110,6 +110,9 @@ class Author:
             other = self.pick(self.words.values)
             value = self.pick((value, f"{value}|{other}", f"{value}.*", ".+", ".*", f"(?i){value}",
                                f"[{value or 'x'}{other}]", f"{value}|", "(.)(.)?"))  # fmt: skip
+            if self.dice.random() < 0.2:
+                raw = self.pick((r"\d+", r"\w", r"[^\d]*", r".*\.\d", r"[[a]", r"\Qa\E.*", r"\pL+"))
+                return f"{label}{op}`{raw}`"
         return f'{label}{op}"{value}"'
 
     def when(self) -> str:

@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,9 @@ def run(plan: Plan) -> int:
     with TemporaryDirectory(prefix="sentinel-fuzz-") as folder:
         place = Path(folder) / "place"
         place.write_bytes(bytes(64))
-        child = os.fork()
+        with warnings.catch_warnings():  # later Pythons warn of forks beside threads: none is used
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
         if child == 0:
             _end(_campaign, plan, place)
         _, status = os.waitpid(child, 0)

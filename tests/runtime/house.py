@@ -20,6 +20,7 @@ from sentinel.runtime.evidence import Evidence
 from sentinel.runtime.loop import Loop
 from sentinel.runtime.plan import Plan, TargetPlan
 from sentinel.store.memory import Memory, open_memory
+from sentinel.telemetry.metrics import Metrics
 from tests.fakes import FakeClock, FakeDocker, FakeReceiver, InlineLane, ask_inline, send_inline
 
 RULES = tuple(load_rule_files(shipped_rules()))
@@ -48,6 +49,7 @@ class Daemon:
     receiver: FakeReceiver = field(default_factory=FakeReceiver)
     plan: Plan = field(default_factory=plan)
     shown: Snapshot | None = None
+    metrics: Metrics = field(default_factory=Metrics)
     heard: int = 0
     watched_until: datetime | None = None
 
@@ -72,6 +74,7 @@ class Daemon:
                 ask=ask_inline,
                 send=send_inline,
                 shown=self,
+                metrics=self.metrics,
                 evidence=Evidence(self.folder / "evidence", self.docker),
                 lane=cast(Any, InlineLane),
             ),

@@ -9,6 +9,7 @@ import pytest
 from sentinel.core.model.command import Approve, Pause, Resume
 from sentinel.core.model.errors import Permanent
 from sentinel.core.model.intent import Mode
+from sentinel.core.policy.discover import Sieve
 from sentinel.runtime.obey import Obedience
 from tests.fakes import FakeClock, FakeDocker
 from tests.runtime.house import Daemon, plan
@@ -127,7 +128,7 @@ def test_a_mode_lowered_between_the_steps_does_not_leave_it_stopped(
 def test_a_target_excluded_between_the_steps_is_started_again_and_then_let_go(
     house: Daemon, docker: FakeDocker
 ) -> None:
-    nobody = replace(house.plan, discover=())
+    nobody = replace(house.plan, exclude=(Sieve(name="*"),))
     dead_engine(docker, "t1-a")
     after(docker, "stop", lambda: house.loop.use(nobody))
     house.run(12)

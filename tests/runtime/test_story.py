@@ -47,6 +47,10 @@ def test_a_dead_engine_is_told_restarted_verified_and_told_again(
     assert [n.kind for n in house.receiver.took] == ["alert", "action", "action", "resolved"]
     intents = house.memory.journal.of_incident(1)
     assert [i.outcome for i in intents] == ["verified"]
+    counted = house.metrics.exposition().decode()
+    assert 'sentinel_notifications_total{integration="webhook"} 4.0' in counted
+    assert 'sentinel_actions_total{action="restart",result="verified"} 1.0' in counted
+    assert "sentinel_tick_duration_seconds_count" in counted
 
 
 def test_in_watch_mode_nothing_is_touched_and_the_message_says_what_would_be(

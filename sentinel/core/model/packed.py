@@ -61,7 +61,7 @@ def unpack(data: bytes, store: Store) -> None:
     try:
         sources = [_restored(each, columns, store) for each in json.loads(described)]
         columns.end()
-    except (TypeError, AttributeError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a description of series: {error}") from None
     for source in sources:
         store.adopt(source)

@@ -9,35 +9,14 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
+from sentinel.core.model.char_classes import PERL, category_members, posix_members
+
 MAX_REPEAT = 1000
 MAX_DEPTH = 100
 
-_POSIX = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "ascii": r"\x00-\x7f",
-    "blank": r"\t ",
-    "cntrl": r"\x00-\x1f\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\t\n\v\f\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-_CLASSES = {
-    "d": "0-9",
-    "s": r"\t\n\f\r ",
-    "w": "0-9A-Za-z_",
-    "D": r"\x00-/:-\U0010ffff",
-    "S": r"\x00-\x08\x0b\x0e-\x1f!-\U0010ffff",
-    "W": r"\x00-/:-@\[-\^`{-\U0010ffff",
-}
 _CONTROLS = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}", re.ASCII)
+_PROPERTY = re.compile(r"\\([pP])(?:([A-Z])|\{(\^?\w+)\})", re.ASCII)
 _RANGE = re.compile(r"-[^\]]")
 _GROUP = re.compile(r"\((?:\?(?:P?<([A-Za-z_]\w*)>|([imsU]*)(?:-([imsU]+))?([:)])))?", re.ASCII)
 _HEX = re.compile(r"\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2})")
@@ -149,7 +128,7 @@ class _Reader:
         self.at += lazy
         if (again := self._next()) and (again in "*+?" or _COUNT.match(self.text, self.at)):
             self.refuse("a repetition of a repetition")
-        return Repeat(atom, least, most, not lazy)
+        return Repeat(atom, least, most, lazy is ("U" in self.flags))
 
     def _counts(self, counted: re.Match[str]) -> tuple[int, int | None]:
         low, comma, high = counted.groups()
@@ -165,8 +144,6 @@ class _Reader:
             self.refuse("unsupported group")
         self.at = found.end()
         name, on, off, end = found.groups()
-        if end is not None and "U" in on + (off or ""):
-            self.refuse("flag U is not supported")
         if end == ")":
             self.flags = (self.flags | set(on)) - set(off or "")
             return None
@@ -224,9 +201,9 @@ class _Reader:
         if char and char in "AzbB":
             self.at += 2
             return Assertion(r"\Z" if char == "z" else f"\\{char}")
-        if char in _CLASSES:
-            self.at += 2
-            return self._leaf(f"[{_CLASSES[char]}]")
+        members = self._named()
+        if members is not None:
+            return self._leaf(f"[{members}]")
         return self._char(self._code())
 
     def _code(self) -> int:
@@ -256,6 +233,23 @@ class _Reader:
             self.refuse("bad escape")
         return code
 
+    def _named(self) -> str | None:
+        r"""The members of a class like `\d`, `\pL` or `\P{Lu}`; None if there is none here."""
+        letter = self.text[self.at + 1 : self.at + 2] if self._next() == "\\" else ""
+        if letter and letter in PERL:
+            self.at += 2
+            return PERL[letter]
+        found = _PROPERTY.match(self.text, self.at)
+        if found is None:
+            return None
+        name = found[2] or found[3]
+        negated = (found[1] == "P") is not name.startswith("^")
+        members = category_members(name.removeprefix("^"), negated=negated)
+        if members is None:
+            self.refuse(f"unsupported character class {found[0]}")
+        self.at = found.end()
+        return members
+
     def _brackets(self) -> str:
         self.at += 1
         negated = self._next() == "^"
@@ -271,13 +265,13 @@ class _Reader:
         if self.text.startswith("[:", self.at):
             end = self.text.find(":]", self.at)
             name = self.text[self.at + 2 : end] if end > 0 else ""
-            if name not in _POSIX:
+            members = posix_members(name)
+            if members is None:
                 self.refuse("invalid character class")
             self.at = end + 2
-            return _POSIX[name]
-        if self._next() == "\\" and (found := self.text[self.at + 1 : self.at + 2]) in _CLASSES:
-            self.at += 2
-            return _CLASSES[found]
+            return members
+        if (members := self._named()) is not None:
+            return members
         low = self._single()
         if not _RANGE.match(self.text, self.at):
             return f"\\U{low:08x}"

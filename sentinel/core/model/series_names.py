@@ -1,4 +1,4 @@
-"""The names of Sentinel's own series, as PRODUCT's list of synthetic series fixes them."""
+"""The names of Sentinel's own series; tools outside rely on them."""
 
 TARGET_UP = "sentinel_target_up"
 TARGET_STATE = "sentinel_target_state"

@@ -40,9 +40,11 @@ EXCLUDED: tuple[Sieve, ...] = (Sieve(label="sentinel.supervise=false"),)
 
 
 def is_target(seen: Summary, discover: Sequence[Sieve], exclude: Sequence[Sieve]) -> bool:
-    if any(sieve.takes(seen) for sieve in exclude):
-        return False
-    return any(sieve.takes(seen) for sieve in discover)
+    return not is_excluded(seen, exclude) and any(sieve.takes(seen) for sieve in discover)
+
+
+def is_excluded(seen: Summary, exclude: Sequence[Sieve]) -> bool:
+    return any(sieve.takes(seen) for sieve in exclude)
 
 
 def _has_label(labels: Mapping[str, str], wanted: str) -> bool:

@@ -32,6 +32,7 @@ from sentinel.core.promql.nodes import (
     When,
     type_of,
 )
+from sentinel.core.promql.veil import Veil
 
 MAX_LENGTH = 10_240
 MAX_DEPTH = 200
@@ -68,11 +69,12 @@ def parse(text: str, refuse: Callable[[Call], str | None]) -> Node:
     Raises `ExpressionError`.
     """
     _measure(text)
+    veil = Veil(text)
     try:
-        tree = upstream.parse(text)
+        tree = upstream.parse(veil.text)
     except BaseException as error:  # noqa: BLE001 - native code panics with one; see _translated
-        raise _translated(error, text) from None
-    return _Converter(text, refuse).convert(tree, 0)
+        raise _translated(error, veil) from None
+    return _Converter(text, veil, refuse).convert(tree, 0)
 
 
 def pretty(text: str, refuse: Callable[[Call], str | None]) -> str:
@@ -81,10 +83,10 @@ def pretty(text: str, refuse: Callable[[Call], str | None]) -> str:
     Raises `ExpressionError`.
     """
     node = parse(text, refuse)
-    shown: str = upstream.parse(text).prettify()
     try:
+        shown: str = upstream.parse(text).prettify()
         return shown if parse(shown, refuse) == node else text
-    except ExpressionError:
+    except (ExpressionError, ValueError):
         return text
 
 
@@ -99,13 +101,13 @@ def _measure(text: str) -> None:
         raise ExpressionError(f"expression is nested deeper than {MAX_DEPTH} levels")
 
 
-def _translated(error: BaseException, text: str) -> BaseException:
+def _translated(error: BaseException, veil: Veil) -> BaseException:
     """An `ExpressionError` for what the parser raises; what is not the parser's stays."""
     if isinstance(error, ValueError | TypeError | OverflowError):
         message = (str(error) or "invalid expression").replace(
             "invalid promql query", "syntax error"
         )
-        return ExpressionError(message, column=_column(message, text))
+        return ExpressionError(veil.unveiled(message), column=_column(message, veil.original))
     if type(error).__name__ == "PanicException":
         return ExpressionError("the parser cannot read this expression")
     return error
@@ -128,8 +130,9 @@ def _column(message: str, text: str) -> int | None:
 
 
 class _Converter:
-    def __init__(self, text: str, refuse: Callable[[Call], str | None]) -> None:
+    def __init__(self, text: str, veil: Veil, refuse: Callable[[Call], str | None]) -> None:
         self._text = text
+        self._veil = veil
         self._refuse = refuse
 
     def convert(self, tree: Any, depth: int) -> Node:
@@ -144,9 +147,9 @@ class _Converter:
             case upstream.StringLiteral():
                 return Text(tree.val)
             case upstream.VectorSelector():
-                return _selector(tree)
+                return self._selector(tree)
             case upstream.MatrixSelector():
-                return Range(_selector(tree.vector_selector), _milliseconds(tree, "range"))
+                return Range(self._selector(tree.vector_selector), _milliseconds(tree, "range"))
             case upstream.UnaryExpr():
                 inner = self.convert(tree.expr, depth)
                 return Negate(inner, type_of(inner))
@@ -199,6 +202,31 @@ class _Converter:
             "scalar" if both_scalar else "vector",
         )
 
+    def _selector(self, tree: Any) -> Selector:
+        if tree.matchers.or_matchers:
+            raise ExpressionError('"or" between label matchers is not PromQL')
+        name: str | None = tree.name
+        matchers = [self._matcher(matcher) for matcher in tree.matchers.matchers]
+        if name is None and all(m.matches("") for m in matchers):
+            raise ExpressionError("vector selector must contain at least one non-empty matcher")
+        fixed = [m for m in matchers if m.name == NAME and m.op == "="]
+        if name is None and len(fixed) == 1:
+            name = fixed[0].value
+            matchers.remove(fixed[0])
+        return Selector(name, tuple(matchers), _when(tree))
+
+    def _matcher(self, tree: Any) -> Matcher:
+        op: MatchOp = _OPS[str(tree.op)]  # type: ignore[assignment]
+        value: str = tree.value
+        try:
+            if op == "=~":
+                op, text = self._veil.hidden(value)
+                literal: Any = upstream.parse(text)
+                value = literal.val
+            return Matcher(tree.name, op, value)
+        except ValueError as error:
+            raise ExpressionError(str(error)) from None
+
 
 def _matching(modifier: Any) -> Matching:
     if modifier is None:
@@ -217,26 +245,6 @@ def _matching(modifier: Any) -> Matching:
         fill.lhs,
         fill.rhs,
     )
-
-
-def _selector(tree: Any) -> Selector:
-    if tree.matchers.or_matchers:
-        raise ExpressionError('"or" between label matchers is not PromQL')
-    name: str | None = tree.name
-    matchers = [_matcher(matcher) for matcher in tree.matchers.matchers]
-    fixed = [m for m in matchers if m.name == NAME and m.op == "="]
-    if name is None and len(fixed) == 1:
-        name = fixed[0].value
-        matchers.remove(fixed[0])
-    return Selector(name, tuple(matchers), _when(tree))
-
-
-def _matcher(tree: Any) -> Matcher:
-    op: MatchOp = _OPS[str(tree.op)]  # type: ignore[assignment]
-    try:
-        return Matcher(tree.name, op, tree.value)
-    except ValueError as error:
-        raise ExpressionError(str(error)) from None
 
 
 def _when(tree: Any) -> When:
