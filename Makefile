@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check fix test fast demo e2e bench docs lock clean
+.PHONY: help setup check fix test fast demo e2e fuzz bench docs lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -47,6 +47,9 @@ demo: setup ## two vLLM containers in real Docker; one dies; watch Sentinel see,
 
 e2e: setup ## the same story with a real vLLM on the CPU, or on the GPU where one is installed
 	$(BIN)/python -m pytest -q -m "e2e" --timeout 1200
+
+fuzz: setup ## a minute of fuzzing: exposition text, expressions, rule files, snapshots, kills
+	$(BIN)/python -m tests.fuzz 60
 
 bench: setup ## figures: tables and JSON under tests/bench/
 	$(BIN)/python -m tests.bench

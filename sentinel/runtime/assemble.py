@@ -26,7 +26,7 @@ from sentinel.runtime.loop import Loop, Parts, Shown
 from sentinel.runtime.outside import OutsideRules, Place
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.remember import SeriesFile
-from sentinel.runtime.resume import evaluator_of
+from sentinel.runtime.resume import Past, evaluator_of
 from sentinel.runtime.scrape import Scraper, TargetHttp
 from sentinel.runtime.scrape import Submit as Ask
 from sentinel.runtime.tally import Tally
@@ -69,6 +69,7 @@ def assemble(
     store = Store(keep=keep_of(plan), retention_ms=retention_of(plan))
     loaded = outside.series.load(store) if outside.series else None
     fed_since = loaded or clock.now()
+    past = Past(watched_until=watched_until, fed_since=fed_since, has_looked=False)
     watch = Watch(outside.eyes, clock, memory, history, plan, inbox, outside.lane("docker-eyes"))
     casebook = Casebook(memory, history, plan)
     decider = Decider(memory, history, casebook, plan)
@@ -101,7 +102,7 @@ def assemble(
             scraper=Scraper(outside.http, outside.ask, clock, store, plan, inbox),
             vitals=Vitals(store),
             judge=Judge(memory, store, history, actor),
-            evaluator=evaluator_of(plan, store, memory, clock.now(), watched_until, fed_since),
+            evaluator=evaluator_of(plan, store, memory, clock.now(), past),
             elsewhere=elsewhere,
             series=outside.series,
             fed_since=fed_since,

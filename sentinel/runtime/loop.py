@@ -32,7 +32,7 @@ from sentinel.runtime.judge import Judge, WrittenSample
 from sentinel.runtime.outside import OutsideRules
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.remember import SeriesFile
-from sentinel.runtime.resume import evaluator_of
+from sentinel.runtime.resume import Past, evaluator_of
 from sentinel.runtime.schedule import Rota, Slots
 from sentinel.runtime.scrape import Scraper
 from sentinel.runtime.tally import Tally
@@ -247,9 +247,8 @@ class Loop:
     def _resume(self, now: datetime) -> None:
         parts = self.parts
         parts.casebook.read()
-        parts.evaluator = evaluator_of(
-            self.plan, parts.store, parts.memory, now, now, parts.fed_since
-        )
+        past = Past(watched_until=now, fed_since=parts.fed_since, has_looked=True)
+        parts.evaluator = evaluator_of(self.plan, parts.store, parts.memory, now, past)
 
     def _judge_and_decide(self, now: datetime) -> None:
         parts, plan, targets = self.parts, self.plan, self.parts.watch.targets

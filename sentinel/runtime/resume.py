@@ -4,7 +4,7 @@ After a restart of the daemon, and after a turn that could not be committed: wha
 was never written, so it must be decided anew.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sentinel.core.alerting.advance import ActiveAlert
@@ -15,21 +15,24 @@ from sentinel.runtime.plan import Plan
 from sentinel.store.memory import Memory
 
 
-def evaluator_of(
-    plan: Plan,
-    store: Store,
-    memory: Memory,
-    now: datetime,
-    watched_until: datetime | None,
-    fed_since: datetime,
-) -> Evaluator:
-    """`fed_since`: what the store does not hold from before then proves nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What a loop that begins knows of what was before it."""
+
+    watched_until: datetime | None  # when a loop over the same state last beat
+    fed_since: datetime  # what the store does not hold from before then proves nothing
+    has_looked: bool  # False: the daemon has just begun, and no target has been scraped yet
+
+
+def evaluator_of(plan: Plan, store: Store, memory: Memory, now: datetime, past: Past) -> Evaluator:
+    first_looks = 2 * plan.scrape_interval + plan.scrape_timeout
     return Evaluator(
         plan.rules,
         store,
         setting=setting_of(plan),
-        seed=stored_alerts(memory, now, watched_until),
-        observed_since=fed_since,
+        seed=stored_alerts(memory, now, past.watched_until),
+        observed_since=past.fed_since,
+        blind_until=None if past.has_looked else now + first_looks,
     )
 
 

@@ -11,7 +11,7 @@ HEAD = """\
 
 Written by `make bench`; the numbers behind it are in `tests/bench/figures.json`.
 Measured on {at} with Sentinel {sentinel}, Python {python}, Docker {docker}, Linux {linux},
-{cores} cores of {processor}, of which {load} were busy with other work before it began.
+{cores} cores of {processor}; the load average from other work was {load} before it began.
 Sentinel runs beside Debian's Prometheus {prometheus} and Alertmanager {alertmanager} (`group_wait: 0s`) at the same
 time, over the same {targets} simulated vLLM servers in Docker, with the same rules and intervals.
 """

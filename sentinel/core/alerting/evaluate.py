@@ -60,6 +60,7 @@ class Evaluator:
 
     `observed_since`: since when the store has been fed, if it does not reach back further;
     until a rule's windows are full again, an alert that is not there proves nothing.
+    `blind_until`: until then not everything has been looked at even once, with the same effect.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class Evaluator:
         setting: Setting | None = None,
         seed: Iterable[ActiveAlert] = (),
         observed_since: datetime | None = None,
+        blind_until: datetime | None = None,
     ) -> None:
         self.groups = tuple(groups)
         self._store = store
         self._setting = setting or Setting()
         self._observed_since = observed_since
+        self._blind_until = blind_until
         self._windows = windows_of(self.groups, LOOKBACK)
         self._queries: dict[str, Expression] = {}
         self._writers: dict[Labels, str] = {}
@@ -97,6 +100,7 @@ class Evaluator:
             setting=setting or self._setting,
             seed=(*self.active, *self._orphans),
             observed_since=self._observed_since,
+            blind_until=self._blind_until,
         )
         kept = {rule.id for group in groups for rule in group.rules}
         for rule_id in self._series_of.keys() - kept:
@@ -226,6 +230,8 @@ class Evaluator:
         return self._queries[query]
 
     def _is_unsettled(self, rule: Rule, now: datetime) -> bool:
+        if self._blind_until is not None and now < self._blind_until:
+            return True
         if self._observed_since is None:
             return False
         return now - self._observed_since < self._windows[rule.id]
