@@ -10,6 +10,7 @@ from datetime import datetime
 from sentinel.core.model import series_names as series
 from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
+from sentinel.core.model.source import Frame
 from sentinel.core.model.target import State
 from sentinel.core.policy.state import Witnesses, is_crashed, judge
 from sentinel.runtime.act import Actor
@@ -28,7 +29,7 @@ class Judge:
     def __init__(self, memory: Memory, store: Store, history: History, actor: Actor) -> None:
         self._memory, self._store = memory, store
         self._history, self._actor = history, actor
-        self._names: set[str] = set()
+        self._frames: dict[str, tuple[tuple[object, ...], Frame, object]] = {}
         self.published: list[WrittenSample] = []  # what this turn said of all targets
 
     def judge(self, watch: Watch, plan: Plan, now: datetime) -> None:
@@ -92,9 +93,9 @@ class Judge:
 
     def _publish(self, watch: Watch, plan: Plan, now: datetime) -> None:
         at = millis(now)
-        for name in self._names - watch.targets.keys():
+        for name in self._frames.keys() - watch.targets.keys():
             self._store.drop(f"target/{name}")
-        self._names = set(watch.targets)
+            del self._frames[name]
         docker: WrittenSample = (
             series.DOCKER_UP,
             {"host": plan.host},
@@ -103,27 +104,44 @@ class Judge:
         self._store.source("sentinel", {}).put([docker], at)
         self.published = [docker]
         for target in watch.targets.values():
-            own = {"target": target.name, "host": plan.host}
-            samples = self._samples(target, own)
-            self._store.source(f"target/{target.name}", {}).put(samples, at)
-            self.published += samples
+            frame, values = self._frame(target, plan), self._values(target)
+            self._store.source(f"target/{target.name}", {}).put_frame(frame, values, at)
+            self.published += [
+                (name, labels, value) for (name, labels), value in zip(frame, values, strict=True)
+            ]
 
-    def _samples(self, target: Target, own: Mapping[str, str]) -> list[WrittenSample]:
-        state = target.standing.state
-        samples: list[WrittenSample] = [
-            (series.TARGET_STATE, {**own, "state": name}, float(name is state)) for name in State
+    def _frame(self, target: Target, plan: Plan) -> Frame:
+        """Names and labels, built anew only when they change."""
+        counters = self._memory.counters.frame(target.name)
+        place = target.endpoint.instance if target.endpoint and target.scrape else None
+        key = (plan.host, place, target.probe is None, id(counters))
+        known = self._frames.get(target.name)
+        if known is not None and known[0] == key:
+            return known[1]
+        own = {"target": target.name, "host": plan.host}
+        frame: list[tuple[str, Mapping[str, str]]] = [
+            (series.TARGET_STATE, {**own, "state": state}) for state in State
         ]
-        samples.append((series.TARGET_UP, own, float(state in _UP)))
-        samples.append((series.TARGET_CRASHED, own, float(target.crashed)))
-        if target.endpoint is not None and target.scrape is not None:
-            place = {**own, "instance": target.endpoint.instance, "job": "vllm"}
-            samples.append(("up", place, float(target.scrape.ok)))
-            samples.append(("scrape_duration_seconds", place, target.scrape.took))
+        frame += [(series.TARGET_UP, own), (series.TARGET_CRASHED, own)]
+        if place is not None:
+            there = {**own, "instance": place, "job": "vllm"}
+            frame += [("up", there), ("scrape_duration_seconds", there)]
         if target.probe is not None:
-            samples.append((series.PROBE_SUCCESS, own, float(target.probe.ok)))
-            samples.append((series.PROBE_DURATION, own, target.probe.took))
-        samples.extend(self._memory.counters.samples(target.name))
-        return samples
+            frame += [(series.PROBE_SUCCESS, own), (series.PROBE_DURATION, own)]
+        frame += counters
+        self._frames[target.name] = (key, frame, counters)  # held, so that its id stays its own
+        return frame
+
+    def _values(self, target: Target) -> list[float]:
+        """In the order of `_frame`."""
+        state = target.standing.state
+        values = [float(each is state) for each in State]
+        values += [float(state in _UP), float(target.crashed)]
+        if target.endpoint is not None and target.scrape is not None:
+            values += [float(target.scrape.ok), target.scrape.took]
+        if target.probe is not None:
+            values += [float(target.probe.ok), target.probe.took]
+        return [*values, *self._memory.counters.values(target.name)]
 
 
 def _failed_at(target: Target, now: datetime) -> datetime:

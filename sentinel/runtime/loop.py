@@ -119,6 +119,7 @@ class Loop:
         now = self.parts.clock.now()
         if self.parts.actor.has_touched():
             self.parts.watch.look_again()
+        self._woken = self._woken or self.parts.watch.has_news()
         self._wake_for([urgent for _, urgent in arrived if urgent is not None], now)
         self._guarded("look", lambda: self.parts.watch.look_if_due(now))
         if self._scrapes.due(now):

@@ -52,6 +52,7 @@ class Watch:
         self.back_at: datetime | None = None
         self.last_lost_at: datetime | None = None
         self.reconciled = False
+        self._news = False
         self._known: dict[str, str] = {}
         self._anyway: set[str] = set()
         self._unplaced: list[str] = []  # containers that ran out of memory, not yet known
@@ -105,7 +106,7 @@ class Watch:
             lambda: survey(self._eyes, question, self._clock),
             now=self._clock.monotonic(),
             deadline=_DEADLINE,
-            deliver=lambda answer: self._inbox.put(lambda: self.surveyed(answer)),
+            deliver=lambda answer: self._inbox.put_question(lambda: self.surveyed(answer)),
         )
 
     @property
@@ -141,6 +142,7 @@ class Watch:
     # what a survey brings
 
     def surveyed(self, answer: LaneAnswer[Survey]) -> None:
+        self._news = self._news or self._is_news(answer.value)
         if answer.value is None:
             error = answer.error
             says = error.message if isinstance(error, SentinelError) else repr(error)
@@ -155,6 +157,18 @@ class Watch:
             self._wanted = True
             raise
         self.reconciled = True
+
+    def has_news(self) -> bool:
+        """Whether a survey brought anything since this was last asked: then a turn follows."""
+        news, self._news = self._news, False
+        return news
+
+    def _is_news(self, seen: Survey | None) -> bool:
+        """Most surveys find everything as it was; but what is being done waits for each."""
+        if seen is None or not self.reconciled or self.lost_at is not None or seen.containers:
+            return True
+        gone = self.targets.keys() - {row.name for row in seen.summaries}
+        return bool(gone) or bool(self._memory.journal.open())
 
     def _take(self, seen: Survey) -> None:
         self._find(seen.at)

@@ -47,9 +47,12 @@ def always(docker: FakeDocker, name: str = "t1-a", policy: str = "always") -> No
 
 def counted(house: Daemon, name: str, target: str = "t1-a", **labels: str) -> float:
     wanted = {"target": target, **labels}
+    counters = house.memory.counters
     return sum(
         value
-        for found, have, value in house.memory.counters.samples(target)
+        for (found, have), value in zip(
+            counters.frame(target), counters.values(target), strict=True
+        )
         if found == name and wanted.items() <= have.items()
     )
 
