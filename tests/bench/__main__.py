@@ -19,7 +19,7 @@ import yaml
 
 import sentinel
 from deploy.testbed import Box, Testbed, wait_until
-from tests.bench import inside, latency, prometheus, table
+from tests.bench import engine, inside, latency, prometheus, table
 from tests.bench.process import cost_over
 from tests.bench.setup import REPOSITORY, Setup
 from tests.blackbox import Daemon, Hook
@@ -38,6 +38,7 @@ def main() -> None:
             "warm_up_seconds": wanted.warm_up,
             "measured_seconds": wanted.seconds,
             "inside": inside.measure().as_json(),
+            "engine": engine.measure(),
         }
         boxes = [bed.run_simulated(f"t{n}", env=LOAD) for n in range(wanted.targets)]
         for box in boxes:

@@ -24,7 +24,7 @@ from tests.bench.setup import HOST, REPOSITORY, RULES
 _INTERVAL = timedelta(seconds=5)
 _WARM_UP, _ROUNDS = 60, 30
 _FIXTURES = REPOSITORY / "tests/fixtures/vllm-0.32.0-cpu"
-_BODIES = [(_FIXTURES / f"metrics_0.32_saturated_{t}.txt").read_bytes() for t in ("t0", "t6")]
+BODIES = [(_FIXTURES / f"metrics_0.32_saturated_{t}.txt").read_bytes() for t in ("t0", "t6")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def measure(sizes: tuple[int, ...] = (8, 64)) -> Inside:
     parsed, evaluated = 0.0, {}
     for size in sizes:
         parsed, evaluated[size] = _with(size)
-    return Inside(len(_BODIES[0]) / 1024, parsed, evaluated)
+    return Inside(len(BODIES[0]) / 1024, parsed, evaluated)
 
 
 def _with(size: int) -> tuple[float, float]:
@@ -60,7 +60,7 @@ def _with(size: int) -> tuple[float, float]:
     now, parses, evaluations = datetime(2030, 1, 1, tzinfo=UTC), [], []
     for turn in range(_WARM_UP + _ROUNDS):
         now += _INTERVAL
-        at, body = millis(now), _BODIES[turn % 2]
+        at, body = millis(now), BODIES[turn % 2]
         for name, target in zip(names, targets, strict=True):
             parses.append(_milliseconds(target.take, body, at))
             _say(store, name, at)

@@ -5,6 +5,8 @@ from typing import Any
 
 Json = Mapping[str, Any]
 LIMIT_MB, LIMIT_PARSE_MS, LIMIT_EVALUATE_MS = 100, 0.5, 10
+LIMIT_SIXTEEN_MS = (5.0, 30.0, 300.0)  # over 8, 64 and 512 targets
+LIMIT_BYTES = 16.0
 
 HEAD = """\
 # Figures
@@ -29,6 +31,7 @@ def page(figures: Json) -> str:
     parts = [HEAD.format(targets=figures["targets"], **figures["versions"])]
     parts.extend(_run(run) for run in figures["runs"])
     parts.append(_inside(figures["inside"]))
+    parts.append(_engine(figures["engine"]))
     parts.append(f"## How to read them\n\n{NOTES}")
     return "\n".join(parts)
 
@@ -88,6 +91,20 @@ def _inside(inside: Json) -> str:
         ["the shipped rules over 64 targets", f"{evaluate['64']:g}", "", ""],
     ]
     return f"## Inside, processor time\n\n{_table(['', 'ms', 'aim', ''], rows)}\n"
+
+
+def _engine(engine: Json) -> str:
+    rows = [
+        [*_limit(f"16 typical rules over {size} targets, warm", cost["warm_ms"], limit), ratio]
+        for (size, cost), limit in zip(
+            engine["sixteen_rules"].items(), LIMIT_SIXTEEN_MS, strict=True
+        )
+        if (ratio := f"{cost['of_a_yardstick']:g}")
+    ]
+    size = engine["bytes_a_sample"]
+    rows.append([*_limit("bytes a sample, labels included", size, LIMIT_BYTES), ""])
+    head = ["", "ms", "aim", "", "of sorting 200 000 numbers"]
+    return f"## The rule engine\n\n{_table(head, rows)}\n"
 
 
 def _limit(title: str, value: float, limit: float) -> list[str]:
