@@ -8,7 +8,7 @@ may be killed between any two words.
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 import structlog
@@ -33,7 +33,7 @@ from sentinel.runtime.outside import OutsideRules
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.remember import SeriesFile
 from sentinel.runtime.resume import Past, evaluator_of
-from sentinel.runtime.schedule import Rota, Slots
+from sentinel.runtime.rhythm import Rhythm
 from sentinel.runtime.scrape import Scraper
 from sentinel.runtime.tally import Tally
 from sentinel.runtime.upkeep import Upkeep
@@ -44,8 +44,6 @@ from sentinel.telemetry import events
 
 _log = structlog.get_logger("sentinel.loop")
 _LONGEST_WAIT = 1.0  # seconds; so that a clock that jumps is noticed
-_EVALUATE_AFTER = timedelta(milliseconds=50)  # the scrapes of a slot get this long
-_APART = timedelta(milliseconds=100)  # two turns for late answers
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,15 +88,10 @@ class Loop:
     def __init__(self, parts: Parts, plan: Plan, shown: Shown) -> None:
         self.parts, self.plan = parts, plan
         self._shown = shown
-        self._scrapes = Slots(plan.scrape_interval)
-        self._turns = Slots(plan.evaluation_interval, after=_EVALUATE_AFTER)
-        self._woken = True
-        self._turned_at: datetime | None = None
-        self._late_at: datetime | None = None  # when a turn for late answers is due
+        self._rhythm = Rhythm(plan)
         self._stopping = False
         self._failing: dict[str, str] = {}
         self._broken = ""  # how the last turn failed
-        self._rota = Rota()
         self._unproved: frozenset[str] = frozenset()
         self._upkeep = Upkeep(parts.memory, parts.clock)
         self._alerts: tuple[ActiveAlert, ...] = ()
@@ -119,29 +112,20 @@ class Loop:
         now = self.parts.clock.now()
         if self.parts.actor.has_touched():
             self.parts.watch.look_again()
-        self._woken = self._woken or self.parts.watch.has_news()
-        self._wake_for([urgent for _, urgent in arrived if urgent is not None], now)
+        if self.parts.watch.has_news():
+            self._rhythm.wake()
+        self._rhythm.wake_for([urgent for _, urgent in arrived if urgent is not None], now)
         self._guarded("look", lambda: self.parts.watch.look_if_due(now))
-        if self._scrapes.due(now):
+        if self._rhythm.is_time_to_scrape(now):
             targets = self.parts.watch.targets
             self._guarded("scrape", lambda: self.parts.scraper.ask_all(targets, now))
         self._guarded("rules elsewhere", lambda: self.parts.elsewhere.ask_if_due(now))
-        late = self._late_at is not None and now >= self._late_at
-        if self._turns.due(now) or self._woken or late:
-            self._woken, self._late_at, self._turned_at = False, None, now
+        if self._rhythm.is_time_for_a_turn(now):
             self._turn_or_recover(now)
-            self.parts.tally.turn((self.parts.clock.now() - now).total_seconds())
+            took = (self.parts.clock.now() - now).total_seconds()
+            self.parts.tally.turn(took, self._rhythm.missed)
         self._guarded("upkeep", lambda: self._upkeep.keep_up(now, self.plan.history_for))
         self._shown.beat(now)
-
-    def _wake_for(self, news: Sequence[bool], now: datetime) -> None:
-        """Something urgent wakes at once; late answers together, not each on its own."""
-        next_at = self._turns.next_at
-        if any(news):
-            self._woken = True
-        elif news and (next_at is None or next_at - now > _EVALUATE_AFTER):
-            last = self._turned_at
-            self._late_at = self._late_at or (now if last is None else max(now, last + _APART))
 
     def use(self, plan: Plan) -> None:
         """Go on under another plan: after a reload, between two turns."""
@@ -149,10 +133,8 @@ class Loop:
         self.plan = plan
         parts.watch.plan = parts.scraper.plan = parts.decider.plan = plan
         parts.casebook.plan = parts.announcer.plan = plan
-        self._scrapes = Slots(plan.scrape_interval)
-        self._turns = Slots(plan.evaluation_interval, after=_EVALUATE_AFTER)
+        self._rhythm.use(plan)
         parts.watch.look_again()
-        self._woken = True
 
     @property
     def failing(self) -> Mapping[str, str]:
@@ -235,7 +217,7 @@ class Loop:
         """What a turn that failed had decided was not written down: it is decided anew."""
         failed = self._guarded("turn", lambda: self._turn(now))
         if failed and not self._broken:
-            self._woken = True  # once more at once; then at the next slot
+            self._rhythm.wake()  # once more at once; then at the next slot
         self._broken = failed
         if not failed:
             return
@@ -255,7 +237,7 @@ class Loop:
         parts, plan, targets = self.parts, self.plan, self.parts.watch.targets
         parts.vitals.read(targets, now)
         parts.judge.judge(parts.watch, plan, now)
-        due = self._rota.due(parts.evaluator.groups, now)
+        due = self._rhythm.groups_due(parts.evaluator.groups, now)
         evaluation = parts.evaluator.evaluate(now, due, outside=parts.elsewhere.take(now))
         self._alerts = evaluation.active
         self._note_failures({f.rule.id: f.because for f in evaluation.failures})
@@ -288,14 +270,15 @@ class Loop:
         return self.parts.casebook.cases.get(number) if number is not None else None
 
     def _note_failures(self, failing: dict[str, str]) -> None:
+        self.parts.tally.rules(failing)
         for rule, because in failing.items():
             if self._failing.get(rule) != because:
                 _log.warning(events.RULE_FAILED, rule=rule, because=because)
         self._failing = failing
 
     def _wait_for(self, now: datetime) -> float:
-        moments = [self._scrapes.next_at, self._turns.next_at, self.parts.watch.due_at]
-        moments += [self.parts.deliver.wake_at(now), self._late_at]
+        moments = [*self._rhythm.moments(), self.parts.watch.due_at]
+        moments.append(self.parts.deliver.wake_at(now))
         soonest = min((at for at in moments if at is not None), default=now)
         return min(max((soonest - now).total_seconds(), 0.0), _LONGEST_WAIT)
 

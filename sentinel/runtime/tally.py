@@ -35,5 +35,10 @@ class Tally:
         for guard in self._guards:
             self._metrics.guard_holds.labels(guard).set(holding[guard])
 
-    def turn(self, seconds: float) -> None:
-        self._metrics.tick_duration.observe(seconds)
+    def rules(self, failed: Iterable[str]) -> None:
+        for rule in failed:
+            self._metrics.rule_failures.labels(rule).inc()
+
+    def turn(self, seconds: float, slots_missed: int) -> None:
+        self._metrics.tick_duration.observe(max(seconds, 0.0))
+        self._metrics.slots_missed.set(slots_missed)

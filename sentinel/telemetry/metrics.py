@@ -107,6 +107,17 @@ class Metrics:
             ["guard"],
             registry=registry,
         )
+        self.slots_missed = Gauge(
+            "sentinel_evaluation_slots_missed",
+            "Evaluation slots that came and went since the start while the loop was late.",
+            registry=registry,
+        )
+        self.rule_failures = Counter(
+            "sentinel_rule_evaluation_failures",
+            "Evaluations of a rule that failed.",
+            ["rule"],
+            registry=registry,
+        )
         self.tick_duration = Histogram(
             "sentinel_tick_duration_seconds",
             "Time one turn of the loop took.",
