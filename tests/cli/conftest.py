@@ -57,8 +57,14 @@ def sentinel(alone: Sentinel, path: Path) -> Sentinel:
 
 
 def process(*args: str, **more: Any) -> "subprocess.Popen[str]":
-    """`sentinel ARGS…` as a real process."""
-    program = "from sentinel.cli.main import run; run()"
+    """`sentinel ARGS…` as a real process, with Ctrl-C in force.
+
+    What runs in the background of a shell inherits that it is ignored.
+    """
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from sentinel.cli.main import run; run()"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", program, *args],
         text=True,
