@@ -46,7 +46,8 @@ demo: setup ## two vLLM containers in real Docker; one dies; watch Sentinel see,
 	$(BIN)/python deploy/demo.py
 
 e2e: setup ## the same story with a real vLLM on the CPU, or on the GPU where one is installed
-	$(BIN)/python -m pytest -q -m "e2e" --timeout 1200
+	status=0; $(BIN)/python -m pytest -q -m "e2e" --timeout 1200 || status=$$?; \
+	$(BIN)/python deploy/testbed.py stop-engine; exit $$status
 
 fuzz: setup ## a minute of fuzzing: exposition text, expressions, rule files, snapshots, kills
 	$(BIN)/python -m tests.fuzz 60
