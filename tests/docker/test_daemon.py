@@ -20,13 +20,6 @@ Start = Callable[..., Daemon]
 
 
 @pytest.fixture
-def hook() -> Iterator[Hook]:
-    made = Hook()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def daemon(tmp_path: Path, testbed: Testbed, hook: Hook) -> Iterator[Start]:
     made: list[Daemon] = []
 

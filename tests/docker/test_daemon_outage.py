@@ -29,13 +29,6 @@ Fail = Callable[[DockerProxy], None]
 
 
 @pytest.fixture
-def hook() -> Iterator[Hook]:
-    made = Hook()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[DockerProxy]:
     made = DockerProxy(tmp_path / "docker.sock")
     yield made

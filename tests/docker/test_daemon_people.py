@@ -13,13 +13,6 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(120)]
 
 
 @pytest.fixture
-def hook() -> Iterator[Hook]:
-    made = Hook()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def sentinel(tmp_path: Path, testbed: Testbed, hook: Hook) -> Iterator[Daemon]:
     made = Daemon(tmp_path, prefix=testbed.prefix, hook=hook.url)
     yield made.start()

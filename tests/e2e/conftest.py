@@ -6,7 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.testbed import NoEngineError, Testbed
+from tests.blackbox import hook
 from tests.e2e.real_vllm import CannotInstallError, Vllm, install
+
+__all__ = ["hook"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -16,13 +16,6 @@ Start = Callable[..., Daemon]
 
 
 @pytest.fixture
-def hook() -> Iterator[Hook]:
-    made = Hook()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def daemon(bench: Testbed, hook: Hook, tmp_path: Path) -> Iterator[Start]:
     made: list[Daemon] = []
 

@@ -1,32 +1,16 @@
 """The wall clock jumps, two hours either way, in the middle of everything."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from sentinel.core.model.errors import Transient
-from tests.fakes import FakeClock, FakeDocker
+from tests.fakes import FakeDocker
 from tests.runtime.house import Daemon
 from tests.runtime.world import after, dead_engine
 
 JUMPS = pytest.mark.parametrize("hours", [2, -2], ids=["forward", "back"])
-
-
-@pytest.fixture
-def docker() -> FakeDocker:
-    docker = FakeDocker(FakeClock())
-    docker.add("t1-a")
-    return docker
-
-
-@pytest.fixture
-def house(tmp_path: Path, docker: FakeDocker) -> Iterator[Daemon]:
-    made = Daemon(folder=tmp_path, docker=docker, clock=docker.clock)
-    made.run(5)
-    yield made
-    made.memory.close()
 
 
 def outcomes(house: Daemon) -> list[str | None]:

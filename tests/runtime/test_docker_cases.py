@@ -1,8 +1,6 @@
 """What Docker does by itself, what it forgets to say, and what it says twice."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,14 +28,6 @@ def docker() -> FakeDocker:
     docker.add("t1-a")
     docker.add("t1-b")
     return docker
-
-
-@pytest.fixture
-def house(tmp_path: Path, docker: FakeDocker) -> Iterator[Daemon]:
-    made = Daemon(folder=tmp_path, docker=docker, clock=docker.clock)
-    made.run(5)
-    yield made
-    made.memory.close()
 
 
 def always(docker: FakeDocker, name: str = "t1-a", policy: str = "always") -> None:

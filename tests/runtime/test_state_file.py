@@ -1,7 +1,6 @@
 """The state file fails in the middle of everything: the eyes go on, the hands stop."""
 
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,24 +10,9 @@ import pytest
 from sentinel.core.policy.routing import Route
 from sentinel.store.journal import Journal
 from sentinel.store.memory import Memory
-from tests.fakes import FakeClock, FakeDocker
+from tests.fakes import FakeDocker
 from tests.runtime.house import Daemon
 from tests.runtime.world import dead_engine
-
-
-@pytest.fixture
-def docker() -> FakeDocker:
-    docker = FakeDocker(FakeClock())
-    docker.add("t1-a")
-    return docker
-
-
-@pytest.fixture
-def house(tmp_path: Path, docker: FakeDocker) -> Iterator[Daemon]:
-    made = Daemon(folder=tmp_path, docker=docker, clock=docker.clock)
-    made.run(5)
-    yield made
-    made.memory.close()
 
 
 def fill_the_disk(house: Daemon, patched: pytest.MonkeyPatch) -> None:
