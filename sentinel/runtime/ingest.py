@@ -72,7 +72,7 @@ class Exposition:
     """Reads the scrapes of one target into one source."""
 
     def __init__(self, source: Source, *, max_samples: int = MAX_SAMPLES) -> None:
-        self._source = source
+        self.source = source
         self._max_samples = max_samples
         self._slots: dict[str, Series | None] = {}  # None: not kept
         self._twins: dict[Series, Series] = {}  # old name to present name
@@ -92,7 +92,7 @@ class Exposition:
             look = self._read(text)
         except ValueError as error:
             self._slots.clear()
-            self._source.forget_empty()
+            self.source.forget_empty()
             if isinstance(error, UnicodeDecodeError):
                 raise Permanent("metrics are not UTF-8 text") from None
             raise Permanent(f"metrics are not in the exposition format: {error}") from None
@@ -105,7 +105,7 @@ class Exposition:
             self._add_twins(look)
         if look.timed:
             look.timed = {s: v for s, v in look.timed.items() if v[1] <= at_ms + AHEAD_MS}
-        self._source.write(look.series, look.values, at_ms, look.timed)
+        self.source.write(look.series, look.values, at_ms, look.timed)
         if len(self._slots) != self._described_at:
             self.descriptions, self._described_at = descriptions_in(text), len(self._slots)
         if len(self._slots) > 2 * taken + SPARE_KEYS:
@@ -114,14 +114,14 @@ class Exposition:
 
     def missed(self, at_ms: int) -> None:
         """Record that the target could not be scraped."""
-        self._source.missed(at_ms)
+        self.source.missed(at_ms)
 
     def _forget_outdated(self) -> None:
-        store = self._source.store
-        if self._keep is not store.keep or self._removals != self._source.removals:
+        store = self.source.store
+        if self._keep is not store.keep or self._removals != self.source.removals:
             self._slots.clear()
             self._twins.clear()
-            self._keep, self._removals = store.keep, self._source.removals
+            self._keep, self._removals = store.keep, self.source.removals
 
     def _read(self, text: str) -> _Look:
         if text.count("\n") > LINES_A_SAMPLE * self._max_samples:
@@ -166,14 +166,14 @@ class Exposition:
             self._slots[line.key] = series
 
     def _series_of(self, line: Line) -> Series | None:
-        store = self._source.store
+        store = self.source.store
         present = RENAMED.get(line.name)
         renamed = present is not None and store.keeps(present)
         if not renamed and not store.keeps(line.name):
             return None
-        series = self._source.find(line.name, line.labels)
+        series = self.source.find(line.name, line.labels)
         if present is not None and renamed:
-            self._twins[series] = self._source.find(present, line.labels)
+            self._twins[series] = self.source.find(present, line.labels)
         return series
 
     def _add_twins(self, look: _Look) -> None:

@@ -75,7 +75,7 @@ class Scraper:
             if target.container.status is Status.RUNNING and target.endpoint is not None:
                 self._ask(target, target.endpoint.url)
             elif target.name in self._texts:
-                self._store.source(f"scrape/{target.name}", {}).missed(millis(now))
+                self._texts[target.name].missed(millis(now))
 
     def _ask(self, target: Target, url: str) -> None:
         timeout = self.plan.scrape_timeout.total_seconds()
@@ -120,7 +120,7 @@ class Scraper:
             return
         target.scraping = False
         seen = self._value(answer)
-        text = self._texts.get(target.name) or self._begin(target)
+        text = self._text_of(target)
         at = millis(seen.at)
         if seen.ok:
             try:
@@ -131,10 +131,11 @@ class Scraper:
             target.scrape_ok_at, target.last_body = seen.at, seen.body
             seen = Answer(at=seen.at, took=seen.took, status=seen.status)  # the body is taken
         else:
-            self._store.source(f"scrape/{target.name}", {}).missed(at)
+            text.missed(at)
         target.scrape = seen
 
-    def _begin(self, target: Target) -> Exposition:
+    def _text_of(self, target: Target) -> Exposition:
+        """What reads its scrapes: begun anew where it answers at another address than before."""
         assert target.endpoint is not None
         labels = {
             "target": target.name,
@@ -143,7 +144,9 @@ class Scraper:
             "job": "vllm",
         }
         source = self._store.source(f"scrape/{target.name}", labels)
-        text = self._texts[target.name] = Exposition(source)
+        text = self._texts.get(target.name)
+        if text is None or text.source is not source:
+            text = self._texts[target.name] = Exposition(source)
         return text
 
     def _value(self, answer: NetAnswer[Answer]) -> Answer:
