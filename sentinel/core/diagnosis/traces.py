@@ -1,0 +1,117 @@
+"""What one launch left in its log, line by line, kept to a few values."""
+
+from dataclasses import dataclass, field
+
+from sentinel.core.diagnosis.facts import Facts
+from sentinel.core.diagnosis.line import Line
+from sentinel.core.diagnosis.pattern import Pattern, Rank
+from sentinel.core.diagnosis.patterns import NARROWER
+
+_LOADS = 12  # of vLLM's lines about its load, one each ten seconds
+_BETWEEN = ("Traceback (", "The above exception", "During handling", "For further information")
+_SAYS_NOTHING = (
+    "KeyboardInterrupt",
+    "SystemExit",
+    "asyncio.exceptions.CancelledError",
+    "CancelledError",
+    "RuntimeError: Engine core initialization failed",
+    "RuntimeError: Engine process failed to start",
+    "Exception: WorkerProc initialization failed",
+)
+
+
+@dataclass(slots=True)
+class Accusation:
+    """A line that names a cause."""
+
+    pattern: Pattern
+    line: int
+    text: str
+    facts: Facts
+    more: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def cause(self) -> str:
+        return self.pattern.cause
+
+
+@dataclass(slots=True)
+class Launch:
+    facts: Facts = field(default_factory=dict)
+    first: dict[str, int] = field(default_factory=dict)  # event to the line that first told it
+    last: dict[str, int] = field(default_factory=dict)
+    accusations: dict[tuple[str, Rank], Accusation] = field(default_factory=dict)  # first each
+    loads: list[tuple[int, Facts]] = field(default_factory=list)
+    error: tuple[int, str] | None = None  # the first exception that no pattern knows
+    stop_order: list[str] = field(default_factory=list)  # who was told to stop, in order
+    _open: Accusation | None = None
+
+    @property
+    def wants_more(self) -> bool:
+        return self._open is not None
+
+    @property
+    def was_ready(self) -> bool:
+        """Also where the log begins after that: what is said of a load was said by a server."""
+        return not self.first.keys().isdisjoint(("ready", "load", "served"))
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self.first.keys() - {"launch", "arguments"}) or bool(self.accusations)
+
+    @property
+    def has_ended(self) -> bool:
+        ends = self.first.keys() & {"stop_told", "stopping", "start_failed", "dead_error"}
+        return bool(ends) or bool(self.accusations)
+
+    def note(self, word: str, line: int, facts: Facts) -> None:
+        self.first.setdefault(word, line)
+        self.last[word] = line
+        if word == "load":
+            self.loads = [*self.loads[-_LOADS + 1 :], (line, facts)]
+        elif word == "stop_told":
+            if len(self.stop_order) < 8:
+                self.stop_order.append("engine" if "signal" in facts else "server")
+        else:
+            self.facts.update(facts)
+
+    def note_error(self, line: int, told: Line) -> None:
+        if self.error is None and not told.text.startswith(_SAYS_NOTHING):
+            self.error = (line, told.text.strip())
+
+    def accuse(self, found: Accusation) -> None:
+        kept = self.accusations.setdefault((found.cause, found.pattern.rank), found)
+        self._open = found if kept is found and found.pattern.more else None
+
+    def go_on(self, line: int, told: Line) -> None:
+        """Keep a line that belongs to the accusation before it."""
+        if self._open is None:
+            return
+        text = told.text.strip()
+        if told.is_quiet:
+            self._open = None
+        elif text and not told.is_code and not text.startswith(_BETWEEN):
+            self._open.more.append((line, text))
+            if len(self._open.more) >= self._open.pattern.more:
+                self._open = None
+
+    def root(self) -> Accusation | None:
+        """Of all that was accused the first of the highest rank, or what narrows it."""
+        counted = [
+            found
+            for found in self.accusations.values()
+            if not (found.pattern.only_starting and self.was_ready)
+        ]
+        if not counted:
+            return None
+        rank = max(found.pattern.rank for found in counted)
+        equals = [found for found in counted if found.pattern.rank is rank]
+        root = min(equals, key=lambda found: found.line)
+        narrower = NARROWER.get(root.cause, frozenset())
+        closer = [found for found in counted if found.cause in narrower]
+        return min(closer, key=lambda found: found.line, default=root)
+
+    def death(self) -> int:
+        """The first line that says that something died or failed to start; 0 if none does."""
+        found = [a.line for a in self.accusations.values() if a.pattern.rank is not Rank.OPERATOR]
+        return min(filter(None, (*found, self.first.get("start_failed", 0))), default=0)
