@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from sentinel.core.alerting.outside import Answers, Question
+from sentinel.core.gpu.owner import Owner
+from sentinel.core.gpu.reading import HostGpus
 from sentinel.core.model.container import Container, EngineEvent, Summary
 from sentinel.core.model.message import Notice
 
@@ -95,4 +97,28 @@ class RuleSource(Protocol):
         Raises nothing: what the other side says of one expression is that one's outcome
         (`Transient` or `Permanent`), and what ends the whole is `broken`.
         """
+        ...
+
+
+class GpuEyes(Protocol):
+    """Looks at the GPUs of this host. Raises nothing: an absence is a value.
+
+    A call may never return, as the driver's own may not: it belongs into a lane.
+    """
+
+    def read(self) -> HostGpus: ...
+
+
+class ProcessEyes(Protocol):
+    """Looks at the processes of this host. Raises nothing."""
+
+    @property
+    def sees_host(self) -> bool:
+        """Whether all processes of the host are seen, by the host's ids."""
+        ...
+
+    def owner(self, pid: int) -> Owner: ...
+
+    def device_rules(self, pid: int) -> str | None:
+        """`devices.list` of its control group, if that is of version 1 and readable."""
         ...

@@ -97,6 +97,7 @@ def container_of(raw: Mapping[str, Any], *, manually_stopped: bool | None = None
         addresses=_addresses(raw),
         ports=_ports(raw, host),
         devices=_devices(host, environment),
+        cuda_visible=environment.get("CUDA_VISIBLE_DEVICES"),
         manually_stopped=manually_stopped,
     )
 
@@ -254,7 +255,8 @@ def _devices(host: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[s
         else:
             found.append("gpu:all" if count < 0 else f"gpu:{count}")
     visible = environment.get("NVIDIA_VISIBLE_DEVICES", "")
-    if not found and host.get("Runtime") == "nvidia" and visible not in ("", "none", "void"):
+    by_runtime = _text(host.get("Runtime")).startswith("nvidia")
+    if not found and by_runtime and visible not in ("", "none", "void"):
         found += ["gpu:all"] if visible == "all" else [f"gpu={v}" for v in visible.split(",")]
     found += [_text(_map(device).get("PathOnHost")) for device in _list(host.get("Devices"))]
     return tuple(device for device in found if device)

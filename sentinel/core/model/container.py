@@ -71,6 +71,7 @@ class Container:
     addresses: tuple[str, ...] = ()  # container IP addresses, network by name order
     ports: tuple[PublishedPort, ...] = ()
     devices: tuple[str, ...] = ()  # GPU requests and device nodes, for the ledger of launches
+    cuda_visible: str | None = None  # CUDA_VISIBLE_DEVICES inside
     manually_stopped: bool | None = None  # Docker's own record; None = not readable
 
     @property

@@ -1,0 +1,1 @@
+"""GPUs: what the driver says of them, what it means, and who uses them."""
