@@ -12,6 +12,15 @@ from sentinel.config.http_client import HttpConfig
 from sentinel.config.quantities import Flag, LabelName, Name, Size
 from sentinel.config.section import Section, wrong
 
+Preset = Literal[
+    "VllmErrorRateAbove1Percent",
+    "VllmLatencyP99Above1s",
+    "VllmTPOTP99High",
+    "VllmTrafficSurge",
+    "VllmQPSDrop",
+    "GPUMemoryAbove90Percent",
+]
+
 
 class Rules(Section):
     shipped: Flag = True
@@ -22,6 +31,9 @@ class Rules(Section):
 
     disable: tuple[Name, ...] = Field(default=(), examples=[["VllmStartSlow"]])
     """Names of alerts that are left out."""
+
+    enable: tuple[Preset, ...] = Field(default=(), examples=[["VllmTrafficSurge"]])
+    """Presets to use: alerts that come with Sentinel and are off until named here."""
 
 
 class PrometheusSource(Section):
