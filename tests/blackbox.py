@@ -34,6 +34,7 @@ guards: {{verify_within: 5m}}
 receivers:
   - name: hook
     webhook_configs: [{{url: "{hook}"}}]
+{more}
 """
 
 
@@ -107,6 +108,7 @@ class Daemon:
             "mode": "act",
             "docker": "unix:///var/run/docker.sock",
             "override": "",
+            "more": "",
             **settings,
         }
         self.config.write_text(CONFIG.format(prefix=prefix, hook=hook, **wanted))
@@ -139,6 +141,17 @@ class Daemon:
             except (OSError, http.client.HTTPException):
                 return {}
         return found if answer.status == 200 else {}
+
+    def tell(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Ask the socket for a change. The status is 0 when nothing answers."""
+        with contextlib.closing(_UnixConnection(self.socket)) as connection:
+            try:
+                headers = {"content-type": "application/json"}
+                connection.request(method, path, json.dumps(body), headers)
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read() or b"null")
+            except (OSError, ValueError, http.client.HTTPException):
+                return 0, None
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(

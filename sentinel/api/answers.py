@@ -28,7 +28,6 @@ CODES = {
     413: "too_large",
     422: "config_refused",
     500: "internal",
-    501: "not_yet",
     503: "unavailable",
     504: "ambiguous",
 }

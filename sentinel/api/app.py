@@ -1,7 +1,7 @@
 """The HTTP face as one Starlette application; the socket and the TCP address each get one.
 
-What the product promises but this version cannot do answers 501, so that a client sees
-"not yet" and never mistakes it for a wrong address.
+Its own paths, Prometheus's and Alertmanager's are beside each other; each answers in its own
+shape.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from sentinel.api.access import Gate
-from sentinel.api.answers import answering, failure, unroutable
+from sentinel.api.alertmanager.routes import alertmanager_routes
+from sentinel.api.answers import answering, unroutable
 from sentinel.api.aside import Seats
 from sentinel.api.peer import who
 from sentinel.api.prometheus.routes import prometheus_routes
@@ -26,10 +27,10 @@ from sentinel.core.model.errors import SentinelError
 __all__ = ["History", "House", "build_api"]
 
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
-NOT_YET = ("/api/v2/{rest:path}",)
 FRONT = (
     "This is Sentinel. Its state: /api/sentinel/v1/status. Its numbers: /metrics.\n"
-    "Its series, as Prometheus's API: /api/v1/query?query=up. On the host: sentinel status.\n"
+    "Its series, as Prometheus's API: /api/v1/query?query=up. Its alerts and silences, as\n"
+    "Alertmanager's API: /api/v2/alerts. On the host: sentinel status.\n"
 )
 
 
@@ -52,7 +53,7 @@ def build_api(
             *Asking(house, seats, now).routes(),
             *prometheus_routes(house.copies, now),
             *_of_prometheus(house, seats),
-            *_not_yet(),
+            *alertmanager_routes(house, seats, now),
         ],
         middleware=[] if trusted else [gate],
         exception_handlers={HTTPException: unroutable},
@@ -93,12 +94,3 @@ def _of_prometheus(house: House, seats: Seats) -> list[Route]:
         Route("/-/reload", answering(reload), methods=["POST", "PUT"]),
         Route("/metrics", answering(metrics)),
     ]
-
-
-def _not_yet() -> list[Route]:
-    async def not_yet(request: Request) -> Response:
-        hint = "Meanwhile: /api/sentinel/v1/status, /metrics, and the sentinel command."
-        return failure(501, f"{request.url.path}: not yet in this version", hint)
-
-    methods = ["GET", "POST", "PUT", "DELETE"]
-    return [Route(path, not_yet, methods=methods) for path in NOT_YET]

@@ -21,6 +21,7 @@ from sentinel.api.peer import who
 from sentinel.api.prometheus.copies import Copies
 from sentinel.api.snapshot import Snapshot
 from sentinel.core.alerting.duration import parse_duration
+from sentinel.core.dispatch.board import Board
 from sentinel.core.model.command import (
     Acknowledge,
     Approve,
@@ -66,6 +67,10 @@ class House(Protocol):
 
     def copies(self) -> Copies:
         """Of series, rules and targets. Raises `Transient` while there is nobody to ask."""
+        ...
+
+    def board(self) -> Board:
+        """What stands as of the last turn. Never blocks; raises `Transient` while starting."""
         ...
 
     def metrics(self) -> bytes:

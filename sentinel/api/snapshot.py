@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from sentinel.core.dispatch.board import Board
+
 UNWELL = ("failed", "hung", "unknown")
 LOUD = ("warning", "critical")
 
@@ -22,6 +24,7 @@ class Snapshot:
     ready: bool  # the first look at the containers is over
     status: Mapping[str, Any] = field(default_factory=dict)  # daemon, targets, alerts, …
     explain: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name of subject
+    board: Board | None = None  # alerts, groups and silences, for Alertmanager's API
 
     def as_status(self, now: datetime, *, reachable: bool = True) -> dict[str, Any]:
         """The answer of `status --json`."""

@@ -48,13 +48,24 @@ def check(file: FileArgument = None, as_json: JsonOption = False) -> None:
 
 
 @config.command("export")
-def export(file: FileArgument = None, as_json: JsonOption = False) -> None:
+def export(
+    file: FileArgument = None,
+    alertmanager: Annotated[
+        bool, typer.Option("--alertmanager", help="As an alertmanager.yml.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Print the configuration as it is understood: drop-ins merged, defaults filled in."""
     import yaml  # noqa: PLC0415 - only this command writes YAML
 
     from sentinel.cli import reading  # noqa: PLC0415 - validation is heavy
 
+    if alertmanager and as_json:
+        raise typer.BadParameter("goes without --json", param_hint="--alertmanager")
     try:
+        if alertmanager:
+            say(reading.export_alertmanager(file).rstrip())
+            return
         shown = reading.export(file)
     except ConfigRefused as refusal:
         refuse(refusal, REFUSED, HINT, as_json=as_json)

@@ -7,12 +7,10 @@ import typer
 from sentinel.cli.text import complain
 
 LATER = {
-    "silence": "silence in your Alertmanager; hold actions back with: sentinel pause",
     "act": "act with docker restart; Sentinel sees that a person did it",
     "scorecard": "read what was done, or would have been, with: sentinel intents",
     "install": "copy the unit from systemd/ and run: systemctl enable --now sentinel",
     "doctor": "look at: sentinel config check; sentinel status; journalctl -u sentinel",
-    "diagnose": "read the diagnosis of an incident with: sentinel incidents show ID",
     "test-notify": "send to a receiver from a test rule that always fires",
     "advise": "see the numbers of each target with: sentinel status",
     "demo": "run in a checkout: make demo",

@@ -18,11 +18,13 @@ from typer.core import TyperGroup
 from sentinel import __version__
 from sentinel.cli import incidents, orders, status
 from sentinel.cli.config import config
+from sentinel.cli.diagnose import diagnose
 from sentinel.cli.later import LATER, add_later
 from sentinel.cli.options import SocketOption
 from sentinel.cli.query import query
 from sentinel.cli.refusal import refuse
 from sentinel.cli.rules import rules
+from sentinel.cli.silence import silence
 from sentinel.cli.text import clean, complain, say
 from sentinel.config.fault import ConfigRefused
 from sentinel.core.model.errors import Ambiguous, SentinelError, Transient
@@ -134,12 +136,14 @@ app.add_typer(incidents.incidents, name="incidents")
 app.command("intents")(incidents.intents)
 app.command("explain")(incidents.explain)
 app.command("query")(query)
+app.command("diagnose")(diagnose)
 app.command("pause")(orders.pause)
 app.command("resume")(orders.resume)
 app.command("reload")(orders.reload)
 app.command("ack")(orders.ack)
 app.command("approve")(orders.approve)
 app.command("reject")(orders.reject)
+app.add_typer(silence, name="silence")
 app.add_typer(config, name="config")
 app.add_typer(rules, name="rules")
 add_later(app, LATER)

@@ -5,11 +5,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from sentinel.config.export import as_alertmanager, effective
 from sentinel.config.fault import ConfigRefused
 from sentinel.config.load import Loaded, load_settings
 from sentinel.config.rulefile import load_rule_files
-
-STARS = "**********"  # how pydantic writes a secret
 
 
 def check(file: Path | None) -> Loaded:
@@ -30,15 +29,8 @@ def check(file: Path | None) -> Loaded:
 
 
 def export(file: Path | None) -> dict[str, Any]:
-    """Every key with its value, as a file would have it; secrets as `<secret>`."""
-    settings = load_settings(file, env=os.environ).settings
-    shown: dict[str, Any] = _without_secrets(settings.model_dump(mode="json", by_alias=True))
-    return shown
+    return effective(load_settings(file, env=os.environ).settings)
 
 
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_secrets(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_secrets(inner) for inner in value]
-    return "<secret>" if value == STARS else value
+def export_alertmanager(file: Path | None) -> str:
+    return as_alertmanager(load_settings(file, env=os.environ).settings)

@@ -42,11 +42,11 @@ def show_alerts(alerts: list[Facts], *, now: datetime | None = None) -> None:
     for alert in sorted(alerts, key=_urgency):
         labels = alert.get("labels") or {}
         subject = next((labels[key] for key in ("target", "gpu", "host") if labels.get(key)), "")
-        silenced = ", silenced" if alert.get("silenced") else ""
+        quiet = "".join(f", {why}" for why in ("silenced", "inhibited") if alert.get(why))
         since = _since(alert.get("active_at"), now)
         severity = clean(alert.get("severity"))
         text = (
-            f"{alert.get('alertname')} {subject}: {alert.get('state')}{silenced}, "
+            f"{alert.get('alertname')} {subject}: {alert.get('state')}{quiet}, "
             f"since {since}, value {_number(alert.get('value'))}"
         )
         say(paint(paragraph(text, first=f"  {severity:<8} "), severity))

@@ -71,7 +71,29 @@ class Daemon:
         path = "query_range" if "start" in more else "query"
         return self._call("GET", f"/api/v1/{path}?{urlencode({'query': expression, **more})}")
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def silences(self) -> list[dict[str, Any]]:
+        """As Alertmanager's API tells them."""
+        found: list[dict[str, Any]] = self._answer("GET", "/api/v2/silences")
+        return found
+
+    def silence(self, silence: Mapping[str, Any]) -> dict[str, Any]:
+        """Make it. The answer has its `silenceID`."""
+        made: dict[str, Any] = self._answer("POST", "/api/v2/silences", silence)
+        return made
+
+    def expire(self, silence: str) -> None:
+        self._answer("DELETE", f"/api/v2/silence/{_segment(silence)}")
+
+    def _call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        answer = self._answer(method, path, body)
+        if not isinstance(answer, dict):
+            raise self._no_answer(method, ValueError("not an object"))
+        return answer
+
+    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """What the daemon says, whatever it is; None if it says nothing."""
         connection = _UnixConnection(self._socket, self._answer_within)
         try:
             self._connect(connection)
@@ -96,23 +118,21 @@ class Daemon:
         connection: http.client.HTTPConnection,
         method: str,
         path: str,
-        body: dict[str, Any] | None,
-    ) -> tuple[int, dict[str, Any]]:
+        body: Mapping[str, Any] | None,
+    ) -> tuple[int, Any]:
         sent = None if body is None else json.dumps(body).encode()
         try:
             url = path if path.startswith("/") else f"/api/sentinel/v1/{path}"
             connection.request(method, url, sent, {"content-type": "application/json"})
             response = connection.getresponse()
-            answer = json.loads(response.read(LONGEST_ANSWER))
+            read = response.read(LONGEST_ANSWER)
+            return response.status, json.loads(read) if read else None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._silence(method, error) from error
-        if not isinstance(answer, dict):
-            raise self._silence(method, ValueError("not an object"))
-        return response.status, answer
+            raise self._no_answer(method, error) from error
 
-    def _silence(self, method: str, error: Exception) -> SentinelError:
+    def _no_answer(self, method: str, error: Exception) -> SentinelError:
         says = str(error) or type(error).__name__
-        if method == "POST":
+        if method != "GET":
             return Ambiguous(
                 f"the daemon took the request but did not answer: {says}",
                 hint="It may have been done: look with sentinel status before you try again.",
@@ -146,11 +166,11 @@ def _way_out(error: OSError) -> str:
     )
 
 
-def _refusal(status: int, answer: dict[str, Any]) -> SentinelError:
-    error = answer.get("error")
+def _refusal(status: int, answer: Any) -> SentinelError:
+    error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(error, str):
         return _refusal_of_query(str(answer.get("errorType")), error)
-    told = error if isinstance(error, dict) else {}
+    told = error if isinstance(error, dict) else _told_by_alertmanager(answer)
     message = str(told.get("message") or f"the daemon answered {status}")
     hint = str(told.get("hint") or "See sentinel status.")
     if status == 503:
@@ -160,6 +180,12 @@ def _refusal(status: int, answer: dict[str, Any]) -> SentinelError:
     return Permanent(
         message, hint=hint, status=status, guard=told.get("guard"), faults=told.get("faults")
     )
+
+
+def _told_by_alertmanager(answer: Any) -> dict[str, Any]:
+    """What Alertmanager's API tells in its own shapes: a text, or a text and a code."""
+    message = answer.get("message") if isinstance(answer, dict) else answer
+    return {"message": message} if isinstance(message, str) else {}
 
 
 def _refusal_of_query(kind: str, message: str) -> SentinelError:

@@ -77,7 +77,8 @@ def _unknown(at: Loc) -> tuple[str, str]:
     known = list(keys_of(_model_at(at[:-1])))
     receivers = [name for name in known if name.endswith("_configs")]
     if receivers and key.endswith("_configs"):
-        return "Sentinel has no such receiver", ", ".join(receivers)
+        way_out = "or leave it in an Alertmanager, and send there with alertmanager_configs"
+        return "Sentinel has no such receiver", f"{', '.join(receivers)}; {way_out}"
     elsewhere = [f"{path}.{key}" for path, section in every_section() if key in keys_of(section)]
     near = difflib.get_close_matches(key, known, n=1) or (elsewhere if len(elsewhere) == 1 else [])
     meant = f", did you mean {near[0]}?" if near else ""

@@ -2,9 +2,11 @@
 
 This is the classic syntax, which Alertmanager falls back to: values may go unquoted, and a
 backslash escapes only itself, a quote and `n`, so that a regular expression stays readable.
+Names may be any text, in quotes if need be, as they may since Alertmanager 0.27.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, InstanceOf, PlainSerializer
@@ -15,11 +17,13 @@ from sentinel.core.model.labels import Matcher, MatchOp
 
 _ALLOWED = 'a matcher such as alertname="X", model!="m", target=~"a|b" or severity!~"info"'
 _ONE = re.compile(
-    r"""\s*(?:(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)|"(?P<quoted_name>(?:[^"\\]|\\.)+)")
-        \s*(?P<op>=~|!=|!~|=)\s*
-        (?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^",{}]*?))\s*(?P<end>,|$)""",
+    r"""\s*(?:"(?P<quoted>(?:[^"\\]|\\.)+)"|(?P<name>(?![0-9])[^\s{}!=~,"'`\\]+))
+        \s*(?P<op>=~|!=|!~|=)\s*(?P<value>.*?)\s*""",
     re.VERBOSE | re.DOTALL,
 )
+_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|((?:[^"{}\\]|\\.)*\\?)', re.DOTALL)
+_PIECE = re.compile(r'(?:[^",\\]|\\.|\\$|"(?:[^"\\]|\\.)*"?)*', re.DOTALL)
+_PLAIN_NAME = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
 _ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 
@@ -31,21 +35,35 @@ def parse_matchers(text: str) -> tuple[Matcher, ...]:
     inner = inner.removeprefix("{").removesuffix("}").strip().removesuffix(",")
     if not inner:
         raise ValueError(f"{quoted(text)} matches nothing in particular")
-    found: list[Matcher] = []
+    return tuple(parse_matcher(piece) for piece in _pieces(inner))
+
+
+def parse_matcher(text: str) -> Matcher:
+    """Read exactly one matcher; a value without quotes goes to the end. Raises `ValueError`."""
+    one = _ONE.fullmatch(text)
+    value = _VALUE.fullmatch(one["value"]) if one else None
+    if one is None or value is None:
+        raise ValueError(f"{quoted(text)} is not a matcher")
+    name = one["name"] or _unescape(one["quoted"])
+    text_of_value = value[2] if value[1] is None else value[1]
+    return Matcher(name, cast("MatchOp", one["op"]), _unescape(text_of_value))
+
+
+def show_matcher(matcher: Matcher) -> str:
+    """As `parse_matcher` reads it."""
+    plain = _PLAIN_NAME.fullmatch(matcher.name)
+    name = matcher.name if plain else _quote(matcher.name)
+    return f"{name}{matcher.op}{_quote(matcher.value)}"
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """What stands between the commas that are not in quotes."""
     position = 0
-    while position < len(inner):
-        one = _ONE.match(inner, position)
-        if one is None:
-            raise ValueError(f"{quoted(text)} is not a matcher")
-        found.append(_matcher(one))
-        position = one.end()
-    return tuple(found)
-
-
-def _matcher(one: re.Match[str]) -> Matcher:
-    name = one["name"] or _unescape(one["quoted_name"])
-    value = one["bare"] if one["quoted"] is None else _unescape(one["quoted"])
-    return Matcher(name, cast("MatchOp", one["op"]), value)
+    while position <= len(text):
+        piece = _PIECE.match(text, position)
+        assert piece is not None  # it takes also nothing
+        yield piece[0]
+        position = piece.end() + 1
 
 
 def _unescape(text: str) -> str:
@@ -96,11 +114,7 @@ def _read_map(op: MatchOp) -> BeforeValidator:
 
 
 def _show(matchers: Any) -> list[str]:
-    return [f"{m.name}{_op(m)}{_quote(m.value)}" for m in matchers]
-
-
-def _op(matcher: Matcher) -> str:
-    return str(getattr(matcher.op, "value", matcher.op))
+    return [show_matcher(matcher) for matcher in matchers]
 
 
 def _quote(text: str) -> str:

@@ -25,9 +25,6 @@ _NOT_YET = {
     "schedule.restarts": "planned restarts are not carried out yet",
     "schedule.digest": "no digest is sent yet",
     "schedule.heartbeat": "no heartbeat is sent yet",
-    "inhibit_rules": "no alert keeps another quiet yet",
-    "route.*mute_time_intervals": "the route sends at all times yet",
-    "route.*active_time_intervals": "the route sends at all times yet",
     "receivers.*.slack_configs.*.app_token": "Slack bots are not used yet; use api_url",
     "receivers.*.slack_configs.*.app_token_file": "Slack bots are not used yet; use api_url_file",
     "receivers.*.wechat_configs": "the WeCom app is not used yet; use wecom_configs",
@@ -35,7 +32,6 @@ _NOT_YET = {
     "receivers.*.alertmanager_configs": "alerts are not sent on to an Alertmanager yet",
     "global.slack_socket_mode": "there are no buttons in Slack yet; use `sentinel approve`",
     "templates": "messages have Sentinel's own wording yet",
-    "accept_external": "alerts posted by others reach no ladder yet",
 }
 
 

@@ -78,7 +78,12 @@ class Route(Section):
             for name in _INHERITED
         }
         here = self.model_copy(update=mine)
-        return here.model_copy(update={"routes": tuple(r.filled(here) for r in self.routes)})
+        below = tuple(route.inheriting().filled(here) for route in self.routes)
+        return here.model_copy(update={"routes": below})
+
+    def inheriting(self) -> "Route":
+        """Below the root an empty `group_by` is one that is left out, as in Alertmanager."""
+        return self if self.group_by else self.model_copy(update={"group_by": None})
 
 
 _INHERITED = ("receiver", "group_by", "group_wait", "group_interval", "repeat_interval")

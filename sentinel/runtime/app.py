@@ -172,8 +172,10 @@ class App:
             parts.watch,
             parts.decider,
             parts.casebook,
+            parts.dispatch,
             self._reload,
         ).obey
+        house.board_of = lambda: parts.dispatch.board(self.clock.now())
         house.queries = Queries(loop, house.snapshot)
         return house
 
@@ -275,14 +277,12 @@ class App:
                 hint="Try sentinel config check.",
                 faults=faults,
             ) from None
-        loop.use(plan)
+        loop.use(plan, book)
         loop.parts.elsewhere.use(self._rules_at(loaded.settings), plan)
         self._keep_evidence(loaded)
         parts = loop.parts
         parts.evaluator = parts.evaluator.successor(plan.rules, setting_of(plan))
         parts.store.keep, parts.store.retention_ms = keep_of(plan), retention_of(plan)
-        parts.announcer.addresses = book.addresses
-        parts.deliver.use(book.channels, fallback=book.fallback)
         self._metrics.reload_successful.set(1)
         self._metrics.reloaded_at.set(now.timestamp())
         parts.history.write(

@@ -13,8 +13,9 @@ from sentinel.runtime.announce import Announcer
 from sentinel.runtime.casebook import Casebook
 from sentinel.runtime.channels import Book
 from sentinel.runtime.decide import Decider
-from sentinel.runtime.deliver import Deliver, Settled, Submit
+from sentinel.runtime.deliver import Deliver, Submit
 from sentinel.runtime.depict import Painter
+from sentinel.runtime.dispatch import Dispatch
 from sentinel.runtime.evidence import Evidence
 from sentinel.runtime.explain import Explainer
 from sentinel.runtime.find import Finder
@@ -23,6 +24,7 @@ from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.judge import Judge
 from sentinel.runtime.lanes import Lane
 from sentinel.runtime.loop import Loop, Parts, Shown
+from sentinel.runtime.mirror import Mirror
 from sentinel.runtime.outside import OutsideRules, Place
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.remember import SeriesFile
@@ -72,6 +74,8 @@ def assemble(
     past = Past(watched_until=watched_until, fed_since=fed_since, has_looked=False)
     watch = Watch(outside.eyes, clock, memory, history, plan, inbox, outside.lane("docker-eyes"))
     casebook = Casebook(memory, history, plan)
+    casebook.read(clock.now())
+    dispatch = Dispatch(memory, casebook, plan, book.addresses, clock.now())
     decider = Decider(memory, history, casebook, plan)
     actor = Actor(
         outside.hands,
@@ -85,11 +89,15 @@ def assemble(
     )
 
     watch.finder = Finder(outside.http, outside.ask, inbox, watch.look_again)
+    deliver = Deliver(
+        memory.outbox,
+        book.channels,
+        outside.send,
+        lambda done: inbox.put(lambda: loop.delivered(done)),
+        fallback=book.fallback,
+    )
     elsewhere = OutsideRules(clock, inbox, outside.lane)
     elsewhere.use(outside.rules_at, plan)
-
-    def settled(done: Settled) -> None:
-        inbox.put(lambda: loop.delivered(done))
 
     loop = Loop(
         Parts(
@@ -109,12 +117,14 @@ def assemble(
             casebook=casebook,
             decider=decider,
             actor=actor,
-            announcer=Announcer(memory, plan, book.addresses),
-            deliver=Deliver(
-                memory.outbox, book.channels, outside.send, settled, fallback=book.fallback
-            ),
+            dispatch=dispatch,
+            announcer=Announcer(memory, dispatch, plan, book.addresses),
+            deliver=deliver,
+            mirror=Mirror(store, watch, deliver, clock),
             tally=Tally(outside.metrics),
-            painter=Painter(memory, casebook, Explainer(memory, casebook, decider), daemon),
+            painter=Painter(
+                memory, casebook, dispatch, Explainer(memory, casebook, decider), daemon
+            ),
         ),
         plan,
         outside.shown,

@@ -4,17 +4,19 @@ An incident is over when none of its alerts has fired for `group_interval` and n
 being done about it: the proof of a remedy belongs to the incident it is for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from sentinel.core.alerting.advance import ActiveAlert, Transition
+from sentinel.core.alerting.damp import FREE, WINDOW, Damper
 from sentinel.core.diagnosis.cause import CAUSES
-from sentinel.core.model.incident import Incident
+from sentinel.core.model.incident import Incident, Subject, incident_number
 from sentinel.core.model.launch import Ending
 from sentinel.core.policy.subject import subject_of, worst
 from sentinel.runtime.history import History
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.posted import active_of, is_posted
 from sentinel.runtime.target import Target
 from sentinel.store.memory import Memory
 from sentinel.telemetry import events
@@ -33,6 +35,8 @@ class Case:
 
     incident: Incident
     alerts: dict[str, ActiveAlert] = field(default_factory=dict)
+    flapping: dict[str, datetime] = field(default_factory=dict)
+    """Alerts that have ended too often, and from when on their end counts."""
 
     @property
     def firing(self) -> list[ActiveAlert]:
@@ -43,9 +47,8 @@ class Case:
 class Changes:
     """What this turn changed, for whoever tells people."""
 
-    new_alerts: dict[int, list[ActiveAlert]] = field(default_factory=dict)
-    cases: dict[int, Case] = field(default_factory=dict)  # those of `new_alerts`
     resolved: list[Case] = field(default_factory=list)
+    flaps: list[str] = field(default_factory=list)  # names of alerts that fired once too often
 
 
 class Casebook:
@@ -53,15 +56,24 @@ class Casebook:
         self._memory, self._incidents, self._history = memory, memory.incidents, history
         self.plan = plan
         self.cases: dict[int, Case] = {}
-        self.read()
+        self._damper = Damper()
 
-    def read(self) -> None:
+    def read(self, now: datetime) -> None:
         """What is open, as it stands on disk."""
+        self._damper = Damper(self._memory.dispatches.firings())
         self.cases = {
             incident.number: Case(incident=incident) for incident in self._incidents.open()
         }
         for alert, number in self._memory.alerts.all():
             if number in self.cases:
+                case = self.cases[number]
+                case.alerts[alert.key] = alert
+                if alert.resolved_at is not None:
+                    self._damp_end(case, alert, alert.resolved_at, now)
+        for posted in self._memory.dispatches.alerts():
+            number = incident_number(posted.incident or "")
+            if posted.origin == "posted" and number in self.cases:
+                alert = active_of(posted, now)
                 self.cases[number].alerts[alert.key] = alert
 
     def take(
@@ -70,29 +82,66 @@ class Casebook:
         """Enter what became of the alerts in this turn."""
         changes = Changes()
         for transition in transitions:
-            alert = transition.alert
             if transition.kind == "dropped":
-                self._memory.alerts.forget(alert.key)
-                continue
-            case = self._case_of(alert, transition.kind, targets, now)
-            number = case.incident.number if case else None
-            self._memory.alerts.save(alert, number)
-            says = alert.annotations.get("summary") or alert.alertname
-            self._history.write(
-                _EVENT_OF[transition.kind],
-                f"no longer so: {says}" if transition.kind == "resolved" else says,
-                at=now,
-                target=alert.labels.get("target"),
-                incident=number,
-                alertname=alert.alertname,
-                severity=alert.labels.get("severity"),
-            )
-            if case is not None:
-                case.alerts[alert.key] = alert
-                if transition.kind == "firing":
-                    changes.new_alerts.setdefault(case.incident.number, []).append(alert)
-                    changes.cases[case.incident.number] = case
+                self._memory.alerts.forget(transition.alert.key)
+            else:
+                self._enter(transition, targets, now, changes)
         return changes
+
+    def incident_of(self, key: str) -> str | None:
+        """The id of the open incident that holds this alert."""
+        held = (case.incident.id for case in self.cases.values() if key in case.alerts)
+        return next(held, None)
+
+    def flapping(self, now: datetime) -> Iterator[ActiveAlert]:
+        """Alerts that have ended, and whose end does not count yet."""
+        for case in self.cases.values():
+            for key, until in case.flapping.items():
+                if now < until:
+                    yield case.alerts[key]
+
+    def _enter(
+        self,
+        transition: Transition,
+        targets: Mapping[str, Target],
+        now: datetime,
+        changes: Changes,
+    ) -> None:
+        alert = transition.alert
+        case = self._case_of(alert, transition.kind, targets, now)
+        number = case.incident.number if case else None
+        if not is_posted(alert):
+            self._memory.alerts.save(alert, number)
+        says = alert.annotations.get("summary") or alert.alertname
+        self._history.write(
+            _EVENT_OF[transition.kind],
+            f"no longer so: {says}" if transition.kind == "resolved" else says,
+            at=now,
+            target=alert.labels.get("target"),
+            incident=number,
+            alertname=alert.alertname,
+            severity=alert.labels.get("severity"),
+        )
+        if case is not None:
+            case.alerts[alert.key] = alert
+            if not is_posted(alert):
+                self._damp(case, transition, now, changes)
+
+    def _damp(self, case: Case, transition: Transition, now: datetime, changes: Changes) -> None:
+        alert = transition.alert
+        if transition.kind == "resolved":
+            self._damp_end(case, alert, now, now)
+        elif transition.kind == "firing":
+            case.flapping.pop(alert.key, None)
+            self._memory.dispatches.fired(alert.key, now)
+            self._memory.dispatches.forget_firings(now - WINDOW)
+            if self._damper.fired(alert.key, now) > FREE:
+                changes.flaps.append(alert.alertname)
+
+    def _damp_end(self, case: Case, alert: ActiveAlert, ended_at: datetime, now: datetime) -> None:
+        until = self._damper.counts_from(alert.key, ended_at)
+        if until > now:
+            case.flapping[alert.key] = until
 
     def refresh(self, active: Sequence[ActiveAlert]) -> None:
         """Values and annotations as they are now, for whoever reads them."""
@@ -104,7 +153,8 @@ class Casebook:
         """Resolve what has been quiet for long enough. `busy`: targets something is done to."""
         for case in list(self.cases.values()):
             incident = case.incident
-            if case.firing or incident.subject.name in busy:
+            case.flapping = {key: at for key, at in case.flapping.items() if now < at}
+            if case.firing or case.flapping or incident.subject.name in busy:
                 if incident.quiet_since is not None:
                     self._set_quiet(case, None)
                 continue
@@ -138,15 +188,11 @@ class Casebook:
             log_line=ending.log_line or None,
         )
 
+    def case_of(self, subject: Subject) -> Case | None:
+        return next((c for c in self.cases.values() if c.incident.subject == subject), None)
+
     def case_of_target(self, name: str) -> Case | None:
-        return next(
-            (
-                case
-                for case in self.cases.values()
-                if case.incident.subject.kind == "target" and case.incident.subject.name == name
-            ),
-            None,
-        )
+        return self.case_of(Subject(kind="target", name=name))
 
     def refresh_incident(self, number: int) -> None:
         if number in self.cases:
@@ -158,31 +204,42 @@ class Casebook:
         for case in self.cases.values():
             if alert.key in case.alerts:
                 return case
-        if kind != "firing" or alert.labels.get("severity", "warning") not in _OPENING:
+        if kind != "firing":
             return None
-        instances = {
-            name: t.endpoint.instance if t.endpoint else None for name, t in targets.items()
-        }
-        subject = subject_of(alert.labels, instances, self.plan.host)
-        severity = worst(alert.labels.get("severity", "warning"))
+        subject, severity = self._subject_of(alert, targets), _severity_of(alert)
+        if severity not in _OPENING:
+            joined = self.case_of(subject)
+            if joined is not None:
+                self._incidents.hold_alerts(joined.incident.number, [alert.alertname])
+            return joined
         incident, is_new = self._incidents.open_for(subject, severity, now)
         self._incidents.hold_alerts(incident.number, [alert.alertname])
         if is_new:
-            if subject.kind == "target":
-                self._incidents.adopt(incident.number, subject.name, now)
-            self._history.write(
-                events.INCIDENT_OPENED,
-                f"{alert.alertname} is the first alert of {subject.kind} {subject.name}",
-                at=now,
-                target=subject.name if subject.kind == "target" else None,
-                incident=incident.number,
-                severity=severity,
-            )
+            self._opened(incident, alert, now)
         case = self.cases.setdefault(incident.number, Case(incident=incident))
         if worst(case.incident.severity, severity) != case.incident.severity:
             self._incidents.set_severity(incident.number, severity)
         self._refresh_incident(case)
         return case
+
+    def _subject_of(self, alert: ActiveAlert, targets: Mapping[str, Target]) -> Subject:
+        instances = {
+            name: t.endpoint.instance if t.endpoint else None for name, t in targets.items()
+        }
+        return subject_of(alert.labels, instances, self.plan.host)
+
+    def _opened(self, incident: Incident, alert: ActiveAlert, now: datetime) -> None:
+        subject = incident.subject
+        if subject.kind == "target":
+            self._incidents.adopt(incident.number, subject.name, now)
+        self._history.write(
+            events.INCIDENT_OPENED,
+            f"{alert.alertname} is the first alert of {subject.kind} {subject.name}",
+            at=now,
+            target=subject.name if subject.kind == "target" else None,
+            incident=incident.number,
+            severity=incident.severity,
+        )
 
     def _set_quiet(self, case: Case, since: datetime | None) -> None:
         self._incidents.set_quiet(case.incident.number, since)
@@ -209,3 +266,9 @@ class Casebook:
         found = self._incidents.get(case.incident.number)
         if found is not None:
             case.incident = found
+
+
+def _severity_of(alert: ActiveAlert) -> str:
+    """Of our own rules' alerts, one without severity is a warning; of others', it is none."""
+    given = alert.labels.get("severity", "" if is_posted(alert) else "warning")
+    return worst(given) if given in _OPENING or not is_posted(alert) else given

@@ -19,8 +19,8 @@ from sentinel.config.section import Section
 from sentinel.config.settings import Settings
 from sentinel.core.model.errors import Permanent
 from sentinel.ports import Notifier
-from sentinel.runtime.announce import Address
 from sentinel.runtime.deliver import SLACK, WECOM, Channel, Rate
+from sentinel.runtime.dispatch import Address
 
 _WITHIN = timedelta(seconds=10)
 

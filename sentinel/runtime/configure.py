@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from glob import glob
 from importlib.resources import files
 from pathlib import Path
 
+from sentinel.config.export import as_alertmanager
 from sentinel.config.load import Loaded
 from sentinel.config.remedies import Remedy as RemedySetting
-from sentinel.config.routing import Route as RouteSetting
 from sentinel.config.rulefile import load_rule_files
 from sentinel.config.secrets import read_secret_file
 from sentinel.config.settings import Settings
@@ -21,9 +22,9 @@ from sentinel.core.model.intent import Action
 from sentinel.core.policy.discover import Sieve
 from sentinel.core.policy.guard import Budget, ManyFailing
 from sentinel.core.policy.remedy import Remedy, Rung
-from sentinel.core.policy.routing import Route
 from sentinel.core.policy.state import Patience
 from sentinel.runtime.plan import Plan, TargetPlan
+from sentinel.runtime.routing import inhibit_rules_of, intervals_of, route_of
 
 STOP_FILE = "STOP"
 
@@ -61,7 +62,12 @@ def plan_of(loaded: Loaded, env: Mapping[str, str]) -> Plan:
         verify_within=guards.verify_within,
         approval_expires=guards.approval_expires,
         group_interval=settings.route.group_interval or timedelta(seconds=5),
-        route=_route(settings.route),
+        route=route_of(settings),
+        inhibit_rules=inhibit_rules_of(settings),
+        intervals=intervals_of(settings),
+        resolve_timeout=shared.resolve_timeout,
+        accept_external=settings.accept_external,
+        as_alertmanager=as_alertmanager(settings),
         rules=rules_of(settings),
         share_logs=settings.share_logs,
         stop_files=_stop_files(loaded),
@@ -74,10 +80,14 @@ def plan_of(loaded: Loaded, env: Mapping[str, str]) -> Plan:
 
 
 def rules_of(settings: Settings) -> list[RuleGroup]:
-    """The shipped rules and the operator's own, less what is disabled."""
-    paths = shipped_rules() if settings.rules.shipped else []
-    paths += [Path(found) for pattern in settings.rules.files for found in sorted(glob(pattern))]  # noqa: PTH207 - the pattern is absolute
-    return [_enabled(group, settings.rules.disable) for group in load_rule_files(paths)]
+    """The shipped rules and the operator's own less what is disabled, and the presets enabled."""
+    chosen = settings.rules
+    shipped = shipped_rules() if chosen.shipped else []
+    presets = shipped_presets() if chosen.enable else []
+    own = [Path(found) for pattern in chosen.files for found in sorted(glob(pattern))]  # noqa: PTH207 - the pattern is absolute
+    asked_for = {os.fspath(file): chosen.enable for file in presets}
+    groups = load_rule_files([*shipped, *presets, *own])
+    return [_chosen(group, chosen.disable, asked_for.get(group.file)) for group in groups]
 
 
 def shipped_rules() -> list[Path]:
@@ -88,16 +98,22 @@ def shipped_rules() -> list[Path]:
     return sorted(folder.glob("*.yaml")) if folder else []
 
 
-def _enabled(group: RuleGroup, disabled: Sequence[str]) -> RuleGroup:
-    rules = tuple(r for r in group.rules if not (isinstance(r, AlertRule) and r.name in disabled))
-    return RuleGroup(
-        name=group.name,
-        file=group.file,
-        interval=group.interval,
-        query_offset=group.query_offset,
-        limit=group.limit,
-        rules=rules,
+def shipped_presets() -> list[Path]:
+    """Those beside them whose alerts are off until they are named."""
+    return sorted(
+        preset for file in shipped_rules()[:1] for preset in file.parent.glob("presets/*.yaml")
     )
+
+
+def _chosen(group: RuleGroup, disabled: Sequence[str], enabled: Sequence[str] | None) -> RuleGroup:
+    """Without the alerts that are disabled, and of presets with those alone that are enabled."""
+    rules = tuple(
+        rule
+        for rule in group.rules
+        if not isinstance(rule, AlertRule)
+        or (rule.name not in disabled and (enabled is None or rule.name in enabled))
+    )
+    return replace(group, rules=rules)
 
 
 def _sieve(entry: Selector) -> Sieve:
@@ -164,15 +180,6 @@ def _remedy(setting: RemedySetting) -> Remedy:
             )
             for step in setting.ladder
         ),
-    )
-
-
-def _route(setting: RouteSetting) -> Route:
-    return Route(
-        receiver=setting.receiver or "log",
-        matchers=setting.all_matchers,
-        continues=setting.continue_,
-        routes=tuple(_route(child) for child in setting.routes),
     )
 
 

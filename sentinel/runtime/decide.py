@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from sentinel.core.alerting.advance import ActiveAlert
 from sentinel.core.model.container import Status
 from sentinel.core.model.intent import STEPS, Action, Intent, Mode, Outcome, Wish, strictest
 from sentinel.core.model.record import SENTINEL
-from sentinel.core.model.target import Completion
+from sentinel.core.model.target import Completion, State
 from sentinel.core.policy.guard import BEFORE_A_STEP, Held, Situation, holds
 from sentinel.core.policy.remedy import Rung, next_rung, remedy_for
 from sentinel.core.policy.subject import SEVERITIES
 from sentinel.runtime.casebook import Case, Casebook
 from sentinel.runtime.history import History
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.posted import is_posted
 from sentinel.runtime.target import Target
 from sentinel.store.journal import Pause
 from sentinel.store.memory import Memory
@@ -25,6 +27,7 @@ from sentinel.telemetry import events
 
 _DAY = timedelta(days=1)
 _UP = (Status.RUNNING, Status.PAUSED)
+_UNWELL = (State.FAILED, State.HUNG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +157,7 @@ class Decider:
         if any(intent.closed_at is None for intent in tried):
             self._forget(case, target)
             return None
-        found = self._next(case, tried)
+        found = self._next(case, target, tried)
         if found is None:
             self._forget(case, target)
             return self._call(case, tried, now) if _in_vain(tried) else None
@@ -163,13 +166,16 @@ class Decider:
             return self._call(case, tried, now)
         return self._weigh(case, target, rung, alertname, mode, now)
 
-    def _next(self, case: Case, tried: Sequence[Intent]) -> tuple[Rung, str, Mode | None] | None:
+    def _next(
+        self, case: Case, target: Target | None, tried: Sequence[Intent]
+    ) -> tuple[Rung, str, Mode | None] | None:
         """The next rung for the worst alert that has a remedy."""
 
         def rank(severity: str) -> int:
             return SEVERITIES.index(severity) if severity in SEVERITIES else 1
 
-        firing = sorted(case.firing, key=lambda a: -rank(a.labels.get("severity", "")))
+        counted = [alert for alert in case.firing if self._reaches_a_ladder(alert, target)]
+        firing = sorted(counted, key=lambda a: -rank(a.labels.get("severity", "")))
         for alert in firing:
             remedy = remedy_for(alert.labels, self.plan.remedies)
             rung = next_rung(remedy, tried) if remedy else None
@@ -177,6 +183,13 @@ class Decider:
                 mode = strictest(Mode.ACT, remedy.mode, rung.mode)
                 return rung, alert.alertname, mode
         return None
+
+    def _reaches_a_ladder(self, alert: ActiveAlert, target: Target | None) -> bool:
+        """What others post does only if that is wanted, and if our own witnesses agree."""
+        if not is_posted(alert):
+            return True
+        agrees = target is not None and (target.crashed or target.standing.state in _UNWELL)
+        return self.plan.accept_external and agrees
 
     def _weigh(
         self,

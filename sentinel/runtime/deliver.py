@@ -117,6 +117,11 @@ class Deliver:
         """Channels whose receiver refused the last message for good, whatever it had said."""
         return frozenset(self._disabled)
 
+    def condition(self) -> dict[str, bool]:
+        """Of each channel: whether messages get through, as far as is known."""
+        stuck = {backlog.channel for backlog in self._outbox.backlogs() if backlog.attempts}
+        return {name: name not in stuck and name not in self._disabled for name in self._channels}
+
     def pump(self, now: datetime) -> list[Delivery]:
         """Start whatever may be sent now: one message of each channel at most."""
         told: list[Delivery] = []

@@ -10,13 +10,16 @@ from typing import Any
 
 from sentinel.api.snapshot import Snapshot
 from sentinel.core.alerting.advance import ActiveAlert
+from sentinel.core.dispatch.board import Board, Standing
 from sentinel.core.model.intent import Intent
 from sentinel.core.model.moment import stamp, stamp_or_none
 from sentinel.core.model.target import Traffic
 from sentinel.core.policy.guard import Held
 from sentinel.runtime.casebook import Casebook
+from sentinel.runtime.dispatch import Dispatch
 from sentinel.runtime.explain import Explainer
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.posted import active_of
 from sentinel.runtime.target import Target
 from sentinel.store.memory import Memory
 
@@ -25,9 +28,15 @@ Json = dict[str, Any]
 
 class Painter:
     def __init__(
-        self, memory: Memory, casebook: Casebook, explainer: Explainer, daemon: Json
+        self,
+        memory: Memory,
+        casebook: Casebook,
+        dispatch: Dispatch,
+        explainer: Explainer,
+        daemon: Json,
     ) -> None:
         self._memory, self._casebook, self._explainer = memory, casebook, explainer
+        self._dispatch = dispatch
         self._daemon = daemon  # version, started_at: what never changes while it runs
 
     def paint(
@@ -39,6 +48,7 @@ class Painter:
         now: datetime,
     ) -> Snapshot:
         standing = [alert for alert in alerts if alert.state != "resolved"]
+        board = self._dispatch.board(now)
         pauses = [p for p in self._memory.journal.pauses(now) if p.target is None]
         ordered = [targets[name] for name in sorted(targets)]
         return Snapshot(
@@ -52,12 +62,21 @@ class Painter:
                     "paused": bool(pauses),
                 },
                 "targets": [self._target(target, plan) for target in ordered],
-                "alerts": [_alert(alert) for alert in standing],
+                "alerts": self._alerts(standing, board),
                 "approvals": [_approval(intent) for intent in self._memory.journal.proposed()],
                 "problems": list(problems),
             },
+            board=board,
             explain=self._explainer.explain_all(plan, ordered, standing, now),
         )
+
+    def _alerts(self, standing: Sequence[ActiveAlert], board: Board) -> list[Json]:
+        """What our rules say, then what others posted; each with what keeps it quiet."""
+        by_print = {each.alert.fingerprint: each for each in board.alerts}
+        told = [(a, by_print.get(self._dispatch.print_of(a))) for a in standing]
+        posted = [each for each in board.alerts if each.alert.origin == "posted"]
+        told += [(active_of(each.alert, board.at), each) for each in posted]
+        return [_alert(alert, stands) for alert, stands in told]
 
     def _target(self, target: Target, plan: Plan) -> Json:
         case = self._casebook.case_of_target(target.name)
@@ -107,7 +126,7 @@ def _held(action: str | None, held: Held) -> Json:
     }
 
 
-def _alert(alert: ActiveAlert) -> Json:
+def _alert(alert: ActiveAlert, stands: Standing | None) -> Json:
     return {
         "alertname": alert.alertname,
         "state": alert.state,
@@ -115,7 +134,8 @@ def _alert(alert: ActiveAlert) -> Json:
         "labels": dict(alert.labels),
         "active_at": stamp(alert.active_at),
         "value": alert.value,
-        "silenced": False,
+        "silenced": bool(stands and stands.silenced_by),
+        "inhibited": bool(stands and stands.inhibited_by),
         "summary": alert.annotations.get("summary"),
     }
 

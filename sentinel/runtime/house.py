@@ -11,6 +11,7 @@ from typing import Any
 
 from sentinel.api.prometheus.copies import Copies
 from sentinel.api.snapshot import Snapshot
+from sentinel.core.dispatch.board import Board
 from sentinel.core.model.command import Command
 from sentinel.core.model.errors import Ambiguous, Transient
 from sentinel.ports import Clock
@@ -30,15 +31,22 @@ class House:
         self._reader = Reader(state_file, evidence)
         self._snapshot = Snapshot(at=clock.now(), ready=False)
         self._readings: tuple[Reading, ...] = ()
+        self._board: Board | None = None
         self.obey: Obey | None = None  # set once the loop is there
+        self.board_of: Callable[[], Board] | None = None  # likewise; for the loop's thread
         self.queries: Copies | None = None  # likewise
 
     def publish(self, snapshot: Snapshot, readings: tuple[Reading, ...]) -> None:
         """By one assignment each: readers need no lock."""
-        self._snapshot, self._readings = snapshot, readings
+        self._snapshot, self._readings, self._board = snapshot, readings, snapshot.board
 
     def snapshot(self) -> Snapshot:
         return self._snapshot
+
+    def board(self) -> Board:
+        if self._board is None:
+            raise Transient("Sentinel is still starting")
+        return self._board
 
     def history(self) -> Reader:
         return self._reader
@@ -56,8 +64,11 @@ class House:
 
         def carry_out() -> None:
             assert self.obey is not None
+            assert self.board_of is not None
             try:
-                box.put(self.obey(command))
+                done = self.obey(command)
+                self._board = self.board_of()  # who asks next sees what this one did
+                box.put(done)
             except BaseException as error:  # noqa: BLE001 - handed to who asked
                 box.put(error)
 

@@ -5,13 +5,13 @@ Says so once when a state changes; a reason that merely counts on is not a chang
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sentinel.core.model import series_names as series
 from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
 from sentinel.core.model.source import Frame
-from sentinel.core.model.target import State
+from sentinel.core.model.target import State, Traffic
 from sentinel.core.policy.state import Witnesses, is_crashed, judge
 from sentinel.runtime.act import Actor
 from sentinel.runtime.history import History
@@ -22,6 +22,10 @@ from sentinel.store.memory import Memory
 from sentinel.telemetry import events
 
 _UP = (State.IDLE, State.SERVING, State.SATURATED, State.SLEEPING)
+_REMEMBERED = timedelta(hours=6)
+_TOO_OFTEN = 2  # remedies that failed within that time
+_STARTS_LEARNED = 10
+_BEGINNING = (State.STARTING, State.RESTARTING)
 WrittenSample = tuple[str, Mapping[str, str], float]
 
 
@@ -30,9 +34,12 @@ class Judge:
         self._memory, self._store = memory, store
         self._history, self._actor = history, actor
         self._frames: dict[str, tuple[tuple[object, ...], Frame, object]] = {}
+        self._in_vain: frozenset[str] = frozenset()
+        self._starts: dict[str, tuple[object, float]] = {}
         self.published: list[WrittenSample] = []  # what this turn said of all targets
 
     def judge(self, watch: Watch, plan: Plan, now: datetime) -> None:
+        self._in_vain = self._memory.journal.in_vain(now - _REMEMBERED, at_least=_TOO_OFTEN)
         for target in watch.targets.values():
             self._note_ready(target, now)
             self._judge_one(target, watch, plan, now)
@@ -96,15 +103,9 @@ class Judge:
         for name in self._frames.keys() - watch.targets.keys():
             self._store.drop(f"target/{name}")
             del self._frames[name]
-        docker: WrittenSample = (
-            series.DOCKER_UP,
-            {"host": plan.host},
-            0.0 if watch.lost_at else 1.0,
-        )
-        self._store.source("sentinel", {}).put([docker], at)
-        self.published = [docker]
+        self.published = []
         for target in watch.targets.values():
-            frame, values = self._frame(target, plan), self._values(target)
+            frame, values = self._frame(target, plan), self._values(target, plan, now)
             self._store.source(f"target/{target.name}", {}).put_frame(frame, values, at)
             self.published += [
                 (name, labels, value) for (name, labels), value in zip(frame, values, strict=True)
@@ -114,7 +115,8 @@ class Judge:
         """Names and labels, built anew only when they change."""
         counters = self._memory.counters.frame(target.name)
         place = target.endpoint.instance if target.endpoint and target.scrape else None
-        key = (plan.host, place, target.probe is None, id(counters))
+        pool, starts = plan.pool_of(target.name), _is_beginning(target)
+        key = (plan.host, place, target.probe is None, id(counters), pool, starts)
         known = self._frames.get(target.name)
         if known is not None and known[0] == key:
             return known[1]
@@ -122,7 +124,13 @@ class Judge:
         frame: list[tuple[str, Mapping[str, str]]] = [
             (series.TARGET_STATE, {**own, "state": state}) for state in State
         ]
+        frame += [(series.TARGET_TRAFFIC, {**own, "state": each}) for each in Traffic]
         frame += [(series.TARGET_UP, own), (series.TARGET_CRASHED, own)]
+        frame += [(series.STARTUP_FAILED, own), (series.REMEDY_INEFFECTIVE, own)]
+        if starts:
+            frame += [(series.STARTING_SECONDS, own), (series.START_EXPECTED, own)]
+        if pool is not None:
+            frame += [(series.POOL_INFO, {**own, "pool": pool})]
         if place is not None:
             there = {**own, "instance": place, "job": "vllm"}
             frame += [("up", there), ("scrape_duration_seconds", there)]
@@ -132,16 +140,48 @@ class Judge:
         self._frames[target.name] = (key, frame, counters)  # held, so that its id stays its own
         return frame
 
-    def _values(self, target: Target) -> list[float]:
+    def _start_expected(self, target: Target, plan: Plan) -> float:
+        """Seconds: twice the longest of its recent starts; its deadline until one is known."""
+        known = self._starts.get(target.name)
+        if known is None or known[0] != target.key:
+            took = self._memory.launches.start_seconds(target.name, _STARTS_LEARNED)
+            deadline = plan.target(target.name).patience.startup_deadline.total_seconds()
+            known = self._starts[target.name] = target.key, 2 * max(took) if took else deadline
+        return known[1]
+
+    def _values(self, target: Target, plan: Plan, now: datetime) -> list[float]:
         """In the order of `_frame`."""
         state = target.standing.state
         values = [float(each is state) for each in State]
+        values += [float(each is Traffic.UNMANAGED) for each in Traffic]
         values += [float(state in _UP), float(target.crashed)]
+        values += [float(_failed_to_start(target)), float(target.name in self._in_vain)]
+        if _is_beginning(target):
+            began = target.container.started_at or target.since
+            values += [(now - began).total_seconds(), self._start_expected(target, plan)]
+        if plan.pool_of(target.name) is not None:
+            values.append(1.0)
         if target.endpoint is not None and target.scrape is not None:
             values += [float(target.scrape.ok), target.scrape.took]
         if target.probe is not None:
             values += [float(target.probe.ok), target.probe.took]
         return [*values, *self._memory.counters.values(target.name)]
+
+
+def _is_beginning(target: Target) -> bool:
+    """Starting, and asked: one that was up long before us has only not been asked yet."""
+    return target.standing.state in _BEGINNING and target.scrape is not None
+
+
+def _failed_to_start(target: Target) -> bool:
+    """Its last start ended in failure before it was ready; one under way proves nothing yet."""
+    launch = target.launch
+    if launch is None or launch.ready_at is not None:
+        return False
+    if launch.ending is not None:
+        return launch.ending.is_failure
+    ending = target.previous_ending
+    return ending is not None and ending.is_failure and not target.previous_was_ready
 
 
 def _failed_at(target: Target, now: datetime) -> datetime:

@@ -58,6 +58,7 @@ class Ledger:
             self._count_starts(known, before)
         target.launch = known
         target.previous_ending = before.ending if before else None
+        target.previous_was_ready = before is not None and before.ready_at is not None
         target.model = known.model or target.model
 
     def explain(

@@ -22,13 +22,16 @@ from sentinel.ports import Clock
 from sentinel.runtime.act import Actor, Settled
 from sentinel.runtime.announce import Announcer
 from sentinel.runtime.casebook import Case, Casebook
+from sentinel.runtime.channels import Book
 from sentinel.runtime.decide import Decider
 from sentinel.runtime.deliver import Deliver, Delivery
 from sentinel.runtime.deliver import Settled as Sent
 from sentinel.runtime.depict import Painter
+from sentinel.runtime.dispatch import Dispatch
 from sentinel.runtime.history import History
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.judge import Judge, WrittenSample
+from sentinel.runtime.mirror import Mirror
 from sentinel.runtime.outside import OutsideRules
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.remember import SeriesFile
@@ -66,6 +69,8 @@ class Parts:
     casebook: Casebook
     decider: Decider
     actor: Actor
+    dispatch: Dispatch
+    mirror: Mirror
     announcer: Announcer
     deliver: Deliver
     painter: Painter
@@ -124,15 +129,21 @@ class Loop:
             self._turn_or_recover(now)
             took = (self.parts.clock.now() - now).total_seconds()
             self.parts.tally.turn(took, self._rhythm.missed)
+        self._guarded("notices", lambda: self._flush_if_due(now))
         self._guarded("upkeep", lambda: self._upkeep.keep_up(now, self.plan.history_for))
         self._shown.beat(now)
 
-    def use(self, plan: Plan) -> None:
+    def use(self, plan: Plan, book: Book) -> None:
         """Go on under another plan: after a reload, between two turns."""
-        parts = self.parts
+        parts, now = self.parts, self.parts.clock.now()
         self.plan = plan
         parts.watch.plan = parts.scraper.plan = parts.decider.plan = plan
         parts.casebook.plan = parts.announcer.plan = plan
+        with parts.memory.together():
+            parts.dispatch.use(plan, book.addresses, now)
+            parts.dispatch.write()
+        parts.announcer.use(book.addresses)
+        parts.deliver.use(book.channels, fallback=book.fallback)
         self._rhythm.use(plan)
         parts.watch.look_again()
 
@@ -186,10 +197,15 @@ class Loop:
         with self.parts.memory.together():
             self.report(self.parts.deliver.settled(done.number, done.error, now), now)
 
+    @property
+    def _has_seen_nothing(self) -> bool:
+        """Before the first look nothing is judged, and nothing that stood is said to be over."""
+        return not self.parts.watch.reconciled and self.parts.watch.lost_at is None
+
     def _turn(self, now: datetime) -> None:
         parts = self.parts
-        if not parts.watch.reconciled and parts.watch.lost_at is None:
-            return  # nothing has been seen yet: nothing is judged
+        if self._has_seen_nothing:
+            return
         with parts.memory.together():
             self._judge_and_decide(now)
         parts.actor.go()
@@ -211,7 +227,18 @@ class Loop:
         picture = parts.painter.paint(
             self.plan, parts.watch.targets, self._alerts, self.problems(), now
         )
-        self._shown.show(picture, parts.judge.published, now)
+        self._shown.show(picture, [*parts.mirror.published, *parts.judge.published], now)
+
+    def _flush_if_due(self, now: datetime) -> None:
+        """What has its time between two turns: a group that waited, a message to repeat."""
+        parts = self.parts
+        due_at = parts.dispatch.due_at()
+        if due_at is None or due_at > now or self._has_seen_nothing:
+            return
+        with parts.memory.together():
+            parts.announcer.tell(parts.dispatch.flush(now), (), (), parts.watch.targets, now)
+        with parts.memory.together():
+            self.report(parts.deliver.pump(now), now)
 
     def _turn_or_recover(self, now: datetime) -> None:
         """What a turn that failed had decided was not written down: it is decided anew."""
@@ -229,7 +256,8 @@ class Loop:
 
     def _resume(self, now: datetime) -> None:
         parts = self.parts
-        parts.casebook.read()
+        parts.casebook.read(now)
+        parts.dispatch.read(now)
         past = Past(watched_until=now, fed_since=parts.fed_since, has_looked=True)
         parts.evaluator = evaluator_of(self.plan, parts.store, parts.memory, now, past)
 
@@ -237,12 +265,15 @@ class Loop:
         parts, plan, targets = self.parts, self.plan, self.parts.watch.targets
         parts.vitals.read(targets, now)
         parts.judge.judge(parts.watch, plan, now)
+        parts.mirror.look(plan, now)
         due = self._rhythm.groups_due(parts.evaluator.groups, now)
         evaluation = parts.evaluator.evaluate(now, due, outside=parts.elsewhere.take(now))
         self._alerts = evaluation.active
         self._note_failures({f.rule.id: f.because for f in evaluation.failures})
-        changes = parts.casebook.take(evaluation.transitions, targets, now)
+        transitions = [*evaluation.transitions, *parts.dispatch.lapsed(now)]
+        changes = parts.casebook.take(transitions, targets, now)
         parts.casebook.refresh(evaluation.active)
+        parts.dispatch.follow(evaluation.active, now)
         self._diagnose(now)
         lost = parts.watch.lost_at is not None
         settled = parts.actor.advance(plan, targets, now, engine_lost=lost)
@@ -253,8 +284,10 @@ class Loop:
         told = [(s, case) for s in settled if (case := self._case_of(s)) is not None]
         parts.tally.actions(settled)
         parts.tally.guards(targets.values())
+        parts.tally.flaps(changes.flaps)
         parts.casebook.close_quiet(busy, now, changes)
-        parts.announcer.tell(changes, decisions, told, targets, now)
+        dues = parts.dispatch.flush(now, changes.resolved)
+        parts.announcer.tell(dues, decisions, told, targets, now)
 
     def _diagnose(self, now: datetime) -> None:
         for target in self.parts.watch.targets.values():
@@ -278,7 +311,7 @@ class Loop:
 
     def _wait_for(self, now: datetime) -> float:
         moments = [*self._rhythm.moments(), self.parts.watch.due_at]
-        moments.append(self.parts.deliver.wake_at(now))
+        moments += [self.parts.deliver.wake_at(now), self.parts.dispatch.due_at()]
         soonest = min((at for at in moments if at is not None), default=now)
         return min(max((soonest - now).total_seconds(), 0.0), _LONGEST_WAIT)
 

@@ -7,10 +7,13 @@ from sentinel.core.model.command import (
     Acknowledge,
     Approve,
     Command,
+    ExpireSilence,
     Pause,
+    PostAlerts,
     Reject,
     Reload,
     Resume,
+    SetSilence,
 )
 from sentinel.core.model.errors import Permanent
 from sentinel.core.model.incident import incident_number
@@ -20,6 +23,7 @@ from sentinel.core.policy.guard import holds
 from sentinel.ports import Clock
 from sentinel.runtime.casebook import Casebook
 from sentinel.runtime.decide import Decider
+from sentinel.runtime.dispatch import Dispatch
 from sentinel.runtime.history import History
 from sentinel.runtime.watch import Watch
 from sentinel.store.journal import Pause as PauseRow
@@ -38,16 +42,20 @@ class Obedience:
         watch: Watch,
         decider: Decider,
         casebook: Casebook,
+        dispatch: Dispatch,
         reload: Callable[[str], Json],
     ) -> None:
         self._clock, self._memory, self._history = clock, memory, history
         self._watch, self._decider, self._casebook = watch, decider, casebook
+        self._dispatch = dispatch
         self._reload = reload
 
     def obey(self, command: Command) -> Json:
         """Raises `Permanent` with fact `status` if it is refused."""
         if isinstance(command, Reload):
             return self._reload(command.by)
+        if isinstance(command, PostAlerts):
+            return self._post(command)
         with self._memory.together():
             match command:
                 case Pause():
@@ -60,6 +68,20 @@ class Obedience:
                     return self._approve(command)
                 case Reject():
                     return self._reject(command)
+                case SetSilence():
+                    return {"silenceID": self._dispatch.set_silence(command, self._clock.now())}
+                case ExpireSilence():
+                    self._dispatch.expire_silence(command, self._clock.now())
+                    return {}
+
+    def _post(self, command: PostAlerts) -> Json:
+        """What is valid is kept, also where something else beside it is not."""
+        now = self._clock.now()
+        with self._memory.together():
+            refused = self._dispatch.post(command.alerts, self._watch.targets, now)
+        if refused:
+            raise Permanent("; ".join(refused), status=400)
+        return {}
 
     def _pause(self, command: Pause) -> Json:
         now = self._clock.now()

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sentinel.core.alerting.rule import RuleGroup
+from sentinel.core.dispatch.inhibit import InhibitRule
+from sentinel.core.dispatch.interval import Interval
+from sentinel.core.dispatch.route import Route
 from sentinel.core.model.intent import Mode
 from sentinel.core.policy.discover import DEFAULT, EXCLUDED, Sieve
 from sentinel.core.policy.guard import Budget, ManyFailing
 from sentinel.core.policy.remedy import Remedy
-from sentinel.core.policy.routing import Route
 from sentinel.core.policy.state import Patience
 
 
@@ -51,7 +53,12 @@ class Plan:
     verify_within: timedelta = timedelta(minutes=15)
     approval_expires: timedelta = timedelta(minutes=30)
     group_interval: timedelta = timedelta(seconds=5)
-    route: Route = Route(receiver="log")
+    route: Route = field(default_factory=lambda: Route(receiver="log"))
+    inhibit_rules: Sequence[InhibitRule] = ()
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    resolve_timeout: timedelta = timedelta(minutes=5)
+    accept_external: bool = False
+    as_alertmanager: str = ""  # the routes as an alertmanager.yml, without secrets
     rules: Sequence[RuleGroup] = ()
     share_logs: bool = False
     stop_files: Sequence[str] = ()

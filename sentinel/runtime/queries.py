@@ -6,6 +6,7 @@ one moment, since its columns belong together.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, cast
 
@@ -62,7 +63,7 @@ class Queries:
         published, evaluator = self._published(), self._loop.parts.evaluator
         return Judged(
             groups=evaluator.groups,
-            active=evaluator.active,
+            active=[replace(a, annotations=dict(a.annotations)) for a in evaluator.active],
             failing=dict(self._loop.failing),
             evaluated_at=published.at if published.ready else None,
             interval=self._loop.plan.evaluation_interval,

@@ -39,6 +39,10 @@ class Tally:
         for rule in failed:
             self._metrics.rule_failures.labels(rule).inc()
 
+    def flaps(self, alertnames: Iterable[str]) -> None:
+        for name in alertnames:
+            self._metrics.alert_flaps.labels(name).inc()
+
     def turn(self, seconds: float, slots_missed: int) -> None:
         self._metrics.tick_duration.observe(max(seconds, 0.0))
         self._metrics.slots_missed.set(slots_missed)

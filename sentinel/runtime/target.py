@@ -23,6 +23,7 @@ class Target:
     endpoint: Endpoint | None = None
     launch: Launch | None = None
     previous_ending: Ending | None = None
+    previous_was_ready: bool = False
     standing: Standing = field(
         default_factory=lambda: Standing(state=State.UNKNOWN, because="not looked at yet")
     )

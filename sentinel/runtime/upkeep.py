@@ -10,6 +10,7 @@ import structlog
 
 from sentinel.ports import Clock
 from sentinel.store.memory import Memory
+from sentinel.store.silences import KEPT
 from sentinel.telemetry import events
 
 _log = structlog.get_logger("sentinel.loop")
@@ -46,6 +47,7 @@ class Upkeep:
         if self._purged_at is None or not timedelta(0) <= now - self._purged_at < _PURGE_EVERY:
             self._purged_at = now
             self._memory.forget(now - history_for)
+            self._memory.silences.forget(now - KEPT)
 
     def _notice_set_back(self, now: datetime, tick: float) -> None:
         (at, then), self._last = self._last, (now, tick)

@@ -98,6 +98,15 @@ class Journal:
         )
         return found[0] if found else None
 
+    def in_vain(self, since: datetime, *, at_least: int) -> frozenset[str]:
+        """Targets on which so many remedies have failed since then."""
+        rows = self._db.execute(
+            "SELECT target FROM intent WHERE closed_at >= ?"
+            " AND outcome IN ('failed', 'rolled_back') GROUP BY target HAVING COUNT(*) >= ?",
+            (stamp(since), at_least),
+        )
+        return frozenset(row["target"] for row in rows)
+
     def pause(self, pause: Pause, now: datetime) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO pause (target, since, until, by) VALUES (?, ?, ?, ?)",

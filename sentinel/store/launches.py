@@ -71,6 +71,17 @@ class Launches:
         )
         return [{**dict(row), "argv": json.loads(row["argv"])} for row in rows]
 
+    def start_seconds(self, target: str, most: int) -> list[float]:
+        """How long its last starts took that became ready, newest first."""
+        rows = self._db.execute(
+            "SELECT started_at, ready_at FROM launch WHERE target = ? AND ready_at IS NOT NULL"
+            " ORDER BY rowid DESC LIMIT ?",
+            (target, most),
+        )
+        return [
+            (moment(row["ready_at"]) - moment(row["started_at"])).total_seconds() for row in rows
+        ]
+
     def ready(self, launch: Launch, model: str | None, now: datetime) -> None:
         self._db.execute(
             "UPDATE launch SET ready_at = coalesce(ready_at, ?), model = coalesce(?, model)"

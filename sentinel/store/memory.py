@@ -15,10 +15,12 @@ from sentinel.core.model.errors import Permanent
 from sentinel.store.alerts import Alerts
 from sentinel.store.counters import Counters
 from sentinel.store.database import migrate, migrations, open_database
+from sentinel.store.dispatch import Dispatches
 from sentinel.store.incidents import Incidents
 from sentinel.store.journal import Journal
 from sentinel.store.launches import Launches
 from sentinel.store.outbox import Outbox
+from sentinel.store.silences import Silences
 
 
 class Memory:
@@ -29,10 +31,12 @@ class Memory:
         self.db = db
         self.alerts = Alerts(db)
         self.counters = Counters(db)
+        self.dispatches = Dispatches(db)
         self.incidents = Incidents(db)
         self.journal = Journal(db)
         self.launches = Launches(db)
         self.outbox = Outbox(db)
+        self.silences = Silences(db)
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -90,10 +94,12 @@ class Memory:
         parts = (
             self.alerts,
             self.counters,
+            self.dispatches,
             self.incidents,
             self.journal,
             self.launches,
             self.outbox,
+            self.silences,
         )
         for part in parts:  # others hold them, so they stay and their file changes
             part._db = db  # noqa: SLF001 - they are this module's own

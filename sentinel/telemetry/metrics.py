@@ -30,6 +30,13 @@ KNOWN: dict[str, tuple[str, str]] = {
     "sentinel_target_up": ("gauge", "Whether the last scrape of the target succeeded."),
     "sentinel_target_state": ("gauge", "1 for the state the target is in."),
     "sentinel_target_crashed": ("gauge", "1 from an unexpected exit until it serves again."),
+    "sentinel_slots_missed_total": ("counter", "Turns that were due while the last one went on."),
+    "sentinel_receiver_up": ("gauge", "Whether messages get through to the channel."),
+    "sentinel_target_startup_failed": ("gauge", "1 if its last start failed before it was ready."),
+    "sentinel_target_starting_seconds": ("gauge", "How long it has been starting."),
+    "sentinel_target_start_expected_seconds": ("gauge", "How long its starts take at most."),
+    "sentinel_target_pool_info": ("gauge", "1 for the pool the target is in."),
+    "sentinel_target_remedy_ineffective": ("gauge", "1 if remedies fail on it again and again."),
     "sentinel_target_traffic": ("gauge", "1 for what the pool's switch does with the target."),
     "sentinel_target_gpu_info": ("gauge", "1 for each GPU the target uses."),
     "sentinel_probe_success": ("gauge", "Whether the last request for one token was answered."),
@@ -93,6 +100,12 @@ class Metrics:
             "sentinel_notifications_failed",
             "Attempts to send that failed.",
             ["integration", "reason"],
+            registry=registry,
+        )
+        self.alert_flaps = Counter(
+            "sentinel_alert_flaps",
+            "Times an alert fired again so soon and so often that its end is waited for.",
+            ["alertname"],
             registry=registry,
         )
         self.actions = Counter(

@@ -11,6 +11,7 @@ from typing import Any
 from sentinel.api.prometheus.copies import Copies
 from sentinel.api.server import ApiServer
 from sentinel.api.snapshot import Snapshot
+from sentinel.core.dispatch.board import Board
 from sentinel.core.model.command import Command
 from sentinel.core.model.errors import SentinelError, Transient
 
@@ -160,6 +161,7 @@ class FakeHouse:
     past: list[dict[str, Any]] = field(default_factory=lambda: [an_incident()])
     last_query: tuple[int, str | None] | None = None
     library: Copies | None = None
+    standing: Board | None = None
     before_answer: Callable[[], object] = lambda: None
 
     def show(self, **status: Any) -> None:
@@ -196,13 +198,18 @@ class FakeHouse:
             raise Transient("Sentinel is still starting")
         return self.library
 
+    def board(self) -> Board:
+        if self.standing is None:
+            raise Transient("Sentinel is still starting")
+        return self.standing
+
     def metrics(self) -> bytes:
         return b"sentinel_build_info 1\n"
 
 
 @contextmanager
 def served(house: FakeHouse, path: Path, **more: Any) -> Iterator[ApiServer]:
-    server = ApiServer(house, socket=path, now=lambda: NOW, **more)
+    server = ApiServer(house, socket=path, **{"now": lambda: NOW, **more})
     server.start()
     try:
         yield server

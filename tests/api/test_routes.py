@@ -246,7 +246,7 @@ def test_one_request_that_breaks_is_a_500_and_the_next_is_answered(
         ("POST", f"{V1}/status", 405),
         ("GET", f"{V1}/pause", 405),
         ("GET", "/api/v1/nowhere", 404),
-        ("POST", "/api/v2/alerts", 501),
+        ("GET", "/api/v2/nowhere", 404),
     ],
 )
 def test_what_is_not_there_is_said_as_json(ask: Ask, method: str, url: str, status: int) -> None:

@@ -19,7 +19,7 @@ import yaml
 
 import sentinel
 from deploy.testbed import Box, Testbed, wait_until
-from tests.bench import engine, inside, latency, prometheus, table
+from tests.bench import engine, inside, latency, logs, prometheus, table
 from tests.bench.process import cost_over
 from tests.bench.setup import REPOSITORY, Setup
 from tests.blackbox import Daemon, Hook
@@ -39,6 +39,7 @@ def main() -> None:
             "measured_seconds": wanted.seconds,
             "inside": inside.measure().as_json(),
             "engine": engine.measure(),
+            "logs": logs.measure(),
         }
         boxes = [bed.run_simulated(f"t{n}", env=LOAD) for n in range(wanted.targets)]
         for box in boxes:

@@ -7,6 +7,7 @@ Json = Mapping[str, Any]
 LIMIT_MB, LIMIT_PARSE_MS, LIMIT_EVALUATE_MS = 100, 0.5, 10
 LIMIT_SIXTEEN_MS = (5.0, 30.0, 300.0)  # over 8, 64 and 512 targets
 LIMIT_BYTES = 16.0
+LIMIT_LINES = 50_000  # a second, at least, of a typical log
 
 HEAD = """\
 # Figures
@@ -32,6 +33,8 @@ def page(figures: Json) -> str:
     parts.extend(_run(run) for run in figures["runs"])
     parts.append(_inside(figures["inside"]))
     parts.append(_engine(figures["engine"]))
+    if "logs" in figures:  # figures from before it was measured have none
+        parts.append(_logs(figures["logs"]))
     parts.append(f"## How to read them\n\n{NOTES}")
     return "\n".join(parts)
 
@@ -105,6 +108,21 @@ def _engine(engine: Json) -> str:
     rows.append([*_limit("bytes a sample, labels included", size, LIMIT_BYTES), ""])
     head = ["", "ms", "aim", "", "of sorting 200 000 numbers"]
     return f"## The rule engine\n\n{_table(head, rows)}\n"
+
+
+def _logs(logs: Json) -> str:
+    rows = [
+        [
+            kind,
+            f"{cost['lines_a_second']:.0f}",
+            f"≥ {LIMIT_LINES}" if kind == "typical" else "",
+            _verdict(LIMIT_LINES, cost["lines_a_second"]) if kind == "typical" else "",
+            f"{cost['of_splitting']:g}",
+        ]
+        for kind, cost in logs.items()
+    ]
+    head = ["", "lines a second", "aim", "", "of splitting it into lines"]
+    return f"## The reader of logs, processor time\n\n{_table(head, rows)}\n"
 
 
 def _limit(title: str, value: float, limit: float) -> list[str]:

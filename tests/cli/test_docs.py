@@ -32,7 +32,7 @@ def usage(name: str) -> str:
 
 
 def test_the_commands_of_the_product_exist() -> None:
-    promised = ["run", "status", "alerts", "incidents", "intents", "explain", "silence", "ack", "approve", "reject", "pause", "resume", "act", "scorecard", "query", "reload", "install", "doctor", "diagnose", "test-notify", "advise", "demo"]  # fmt: skip
+    promised = ["run", "status", "alerts", "incidents", "intents", "explain", "silence add", "silence list", "silence expire", "ack", "approve", "reject", "pause", "resume", "act", "scorecard", "query", "reload", "install", "doctor", "diagnose", "test-notify", "advise", "demo"]  # fmt: skip
     promised += ["rules check", "rules test"]
     promised += [f"config {name}" for name in ("check", "reference", "init", "export", "diff")]
 

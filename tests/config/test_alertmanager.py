@@ -210,3 +210,64 @@ def test_a_receiver_that_finds_nothing_in_global_is_refused(tmp_path: Path) -> N
         "receivers[0].email_configs[0].smarthost",
         "receivers[0].wechat_configs[0].corp_id",
     ]
+
+
+CLUSTERS = """
+global: {resolve_timeout: 5m}
+inhibit_rules:
+  - equal: [namespace, alertname]
+    source_matchers: [severity = critical]
+    target_matchers: ['severity =~ warning|info']
+  - equal: [namespace]
+    source_matchers: [alertname = InfoInhibitor]
+    target_matchers: [severity = info]
+receivers:
+  - name: Default
+  - name: Watchdog
+  - name: Critical
+  - name: "null"
+route:
+  group_by: [namespace]
+  group_interval: 5m
+  group_wait: 30s
+  receiver: Default
+  repeat_interval: 12h
+  routes:
+    - matchers: [alertname = Watchdog]
+      receiver: Watchdog
+    - matchers: [alertname = InfoInhibitor]
+      receiver: "null"
+    - matchers: [severity = critical]
+      receiver: Critical
+"""
+
+
+def test_what_a_cluster_brings_is_taken_as_it_is(tmp_path: Path) -> None:
+    write(tmp_path, CLUSTERS, "sentinel.d/alertmanager.yaml")
+    settings = load_settings(write(tmp_path, "mode: watch"), env={}).settings
+
+    assert [route.receiver for route in settings.route.routes] == ["Watchdog", "null", "Critical"]
+    first, _ = settings.inhibit_rules
+    assert first.target == (Matcher("severity", "=~", "warning|info"),)
+
+
+def test_every_page_that_would_be_lost_is_named(tmp_path: Path) -> None:
+    pagers = """
+        route: {receiver: a, routes: [{match: {team: b}, receiver: b}]}
+        receivers:
+          - name: a
+            pagerduty_configs: [{routing_key: x}]
+            slack_configs: [{api_url: "https://hooks.slack.com/x", channel: "#a"}]
+          - name: b
+            opsgenie_configs: [{api_key: x}]
+            telegram_configs: [{bot_token: x, chat_id: 1}]
+    """
+
+    faults = faults_of(tmp_path, pagers)
+
+    assert [(fault.line, fault.key) for fault in faults] == [
+        (5, "receivers[0].pagerduty_configs"),
+        (8, "receivers[1].opsgenie_configs"),
+        (9, "receivers[1].telegram_configs"),
+    ]
+    assert all("leave it in an Alertmanager" in fault.allowed for fault in faults)

@@ -1,8 +1,9 @@
-"""A daemon that is killed with SIGKILL at one chosen word of a remedy.
+"""A daemon that is killed with SIGKILL at one chosen word of a remedy, or of a notice.
 
 `python -m tests.docker.mortal_daemon POINT before|after NTH CONFIG STATE SOCKET`
 """
 
+import inspect
 import os
 import signal
 import sys
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from sentinel.adapters.docker_hands import DockerHands
+from sentinel.adapters.webhook import WebhookNotifier
 from sentinel.runtime.app import App, Flags
+from sentinel.store.dispatch import Dispatches
 from sentinel.store.journal import Journal
+from sentinel.store.outbox import Outbox
 from sentinel.telemetry.logging import configure
 
 POINTS: dict[str, tuple[type, str]] = {
@@ -21,6 +25,10 @@ POINTS: dict[str, tuple[type, str]] = {
     "done": (Journal, "done"),
     "expect_proof": (Journal, "expect_proof"),
     "close": (Journal, "close"),
+    "told": (Dispatches, "write"),
+    "owe": (Outbox, "owe"),
+    "send": (WebhookNotifier, "send"),
+    "sent": (Outbox, "sent"),
     "stop": (DockerHands, "stop"),
     "start": (DockerHands, "start"),
 }
@@ -29,17 +37,27 @@ POINTS: dict[str, tuple[type, str]] = {
 def mortal(real: Callable[..., Any], when: str, nth: int) -> Callable[..., Any]:
     left = nth
 
+    def die_if(moment: str) -> None:
+        if left == 0 and when == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     def trapped(*args: Any, **named: Any) -> Any:
         nonlocal left
         left -= 1
-        if left == 0 and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+        die_if("before")
         answer = real(*args, **named)
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        die_if("after")
         return answer
 
-    return trapped
+    async def trapped_in_flight(*args: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        die_if("before")
+        answer = await real(*args, **named)
+        die_if("after")
+        return answer
+
+    return trapped_in_flight if inspect.iscoroutinefunction(real) else trapped
 
 
 def main() -> None:

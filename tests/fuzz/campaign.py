@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.fuzz import expositions, expressions, kills, rulefiles, snapshots
+from tests.fuzz import expositions, expressions, kills, logs, posts, routings, rulefiles, snapshots
 
 SLOW_S = 5.0  # of the thread's own time, for a case with all its checks
 HUNG_S = 30
@@ -38,8 +38,11 @@ class Fuzzer:
 FUZZERS: dict[str, Fuzzer] = {
     "exposition": Fuzzer(expositions.make, expositions.check),
     "expression": Fuzzer(expressions.make, expressions.check),
+    "post": Fuzzer(posts.make, posts.check),
+    "routing": Fuzzer(routings.make, routings.check),
     "rulefile": Fuzzer(rulefiles.make, rulefiles.check),
     "snapshot": Fuzzer(snapshots.make, snapshots.check),
+    "log": Fuzzer(logs.make, logs.check),
     "kill": Fuzzer(kills.make, kills.check, every=500),
 }
 

@@ -131,4 +131,4 @@ def test_messages_owed_over_a_jump_arrive(house: Daemon, docker: FakeDocker, hou
     house.receiver.fails = None
     house.run(6 * 60, step=5)
 
-    assert [n.kind for n in house.receiver.took] == ["alert", "action", "action", "resolved"]
+    assert house.told("t1-a") == ["alert", "action", "action", "resolved"]

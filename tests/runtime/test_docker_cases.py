@@ -93,7 +93,9 @@ def test_a_crash_that_docker_put_right_before_anyone_looked_is_told(
 def test_tries_that_are_used_up_are_one_incident_and_one_restart(
     house: Daemon, docker: FakeDocker
 ) -> None:
-    house.loop.use(replace(house.plan, budget=replace(house.plan.budget, target_per_hour=9)))
+    house.loop.use(
+        replace(house.plan, budget=replace(house.plan.budget, target_per_hour=9)), house.book
+    )
     always(docker, policy="on-failure")
     docker.boxes["t1-a"].loads_for = 60
     for _ in range(3):

@@ -96,7 +96,7 @@ def test_an_hour_without_the_receiver_loses_and_repeats_nothing(
     house.receiver.fails = None
     house.run(6 * 60, step=5)
 
-    assert [n.kind for n in house.receiver.took] == ["alert", "action", "action", "resolved"]
+    assert house.told("t1-00") == ["alert", "action", "action", "resolved"]
 
 
 def test_a_remedy_that_failed_is_not_called_resolved_before_it_serves(

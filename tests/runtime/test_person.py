@@ -54,6 +54,7 @@ def obey(house: Daemon, command: Approve | Pause | Resume) -> None:
         parts.watch,
         parts.decider,
         parts.casebook,
+        parts.dispatch,
         lambda _by: {},
     ).obey(command)
 
@@ -101,7 +102,7 @@ def test_a_mode_lowered_before_the_first_step_calls_it_off(
     house.run(5)
     docker.boxes["t1-a"].health = 200
     house.plan = plan(Mode.WATCH)
-    house.loop.use(house.plan)
+    house.loop.use(house.plan, house.book)
     house.run(60)
 
     assert docker.done == []
@@ -115,7 +116,7 @@ def test_a_mode_lowered_between_the_steps_does_not_leave_it_stopped(
     house: Daemon, docker: FakeDocker
 ) -> None:
     dead_engine(docker, "t1-a")
-    after(docker, "stop", lambda: house.loop.use(plan(Mode.WATCH)))
+    after(docker, "stop", lambda: house.loop.use(plan(Mode.WATCH), house.book))
     docker.boxes["t1-a"].loads_for = 5.0
     house.run(12)
     docker.boxes["t1-a"].health = 200
@@ -130,7 +131,7 @@ def test_a_target_excluded_between_the_steps_is_started_again_and_then_let_go(
 ) -> None:
     nobody = replace(house.plan, exclude=(Sieve(name="*"),))
     dead_engine(docker, "t1-a")
-    after(docker, "stop", lambda: house.loop.use(nobody))
+    after(docker, "stop", lambda: house.loop.use(nobody, house.book))
     house.run(12)
     docker.boxes["t1-a"].health = 200
     house.run(60)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sentinel.core.policy.routing import Route
+from sentinel.core.dispatch.route import Route
 from sentinel.store.journal import Journal
 from sentinel.store.memory import Memory
 from tests.fakes import FakeDocker

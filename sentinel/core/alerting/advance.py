@@ -6,7 +6,7 @@ resolved for a quarter of an hour. Its identity is its labels after templating; 
 with one identity are an error of the rule, and an error changes nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -44,6 +44,39 @@ class ActiveAlert:
 class Transition:
     kind: Kind  # dropped: was pending, and went away
     alert: ActiveAlert
+
+
+class Unread(Mapping[str, str]):
+    """Annotations that are written when somebody reads them: at most evaluations nobody does.
+
+    Read them on the thread that evaluates; `dict()` of them may go anywhere.
+    """
+
+    __slots__ = ("_expand", "_labels", "_read", "_texts", "_value")
+
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        labels: Mapping[str, str],
+        value: float,
+        expand: Expand,
+    ) -> None:
+        self._texts, self._labels, self._value, self._expand = texts, labels, value, expand
+        self._read: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._read:
+            self._read[name] = self._expand(self._texts[name], self._labels, self._value)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 Step = tuple[ActiveAlert | None, Kind | None]  # what it is now, and what happened if anything
@@ -112,9 +145,7 @@ def _seen(
             key=key,
             alertname=rule.name,
             labels=labels,
-            annotations={
-                name: expand(text, given, sample.value) for name, text in rule.annotations.items()
-            },
+            annotations=Unread(rule.annotations, given, sample.value, expand),
             state="pending",
             value=sample.value,
             active_at=now,

@@ -1,7 +1,10 @@
 """What a person asks of a running daemon. The loop carries it out; `by` is who asked."""
 
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sentinel.core.model.labels import Matcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,4 +46,52 @@ class Reject:
     because: str = ""
 
 
-Command = Pause | Resume | Reload | Acknowledge | Approve | Reject
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedAlert:
+    """One alert as it arrived: what was left out is None."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    generator_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostAlerts:
+    """Alerts of others. Answered only when they are on disk."""
+
+    by: str
+    alerts: tuple[PostedAlert, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSilence:
+    """Make a silence, or change the one called `id`. The answer has its `silenceID`."""
+
+    by: str
+    id: str | None = None
+    matchers: tuple[Matcher, ...]
+    starts_at: datetime
+    ends_at: datetime
+    created_by: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireSilence:
+    by: str
+    id: str
+
+
+Command = (
+    Pause
+    | Resume
+    | Reload
+    | Acknowledge
+    | Approve
+    | Reject
+    | PostAlerts
+    | SetSilence
+    | ExpireSilence
+)

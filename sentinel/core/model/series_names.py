@@ -10,6 +10,13 @@ CONTAINER_RESTARTS = "sentinel_container_restarts_total"  # by = docker | sentin
 CONTAINER_EXITS = "sentinel_container_exits_total"  # code
 OOM_EVENTS = "sentinel_oom_events_total"  # kind = host | cgroup | cuda_startup | cuda_runtime
 DOCKER_UP = "sentinel_docker_up"
+SLOTS_MISSED = "sentinel_slots_missed_total"
+RECEIVER_UP = "sentinel_receiver_up"  # 0: its oldest message failed and waits, or it is refused
+STARTUP_FAILED = "sentinel_target_startup_failed"  # 1: its last start ended before it was ready
+STARTING_SECONDS = "sentinel_target_starting_seconds"  # only while it starts
+START_EXPECTED = "sentinel_target_start_expected_seconds"  # what its starts take at most
+POOL_INFO = "sentinel_target_pool_info"  # pool
+REMEDY_INEFFECTIVE = "sentinel_target_remedy_ineffective"
 
 EXIT_CODES = ("0", "1", "2", "125", "126", "127", "130", "134", "135", "137", "139", "143", "255")
 OOM_KINDS = ("host", "cgroup", "cuda_startup", "cuda_runtime")

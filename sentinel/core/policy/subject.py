@@ -13,6 +13,8 @@ SEVERITIES = ("info", "warning", "critical")
 
 def subject_of(labels: Mapping[str, str], targets: Mapping[str, str | None], host: str) -> Subject:
     """`targets` maps each target's name to the `host:port` of its endpoint."""
+    if labels.get("host", host) != host:  # what another host calls t1 is not our t1
+        return Subject(kind="host", name=labels["host"])
     by_instance = {instance: name for name, instance in targets.items() if instance}
     for label in ("target", "container", "instance"):
         value = labels.get(label)

@@ -48,32 +48,40 @@ def say(notice: Notice, *, language: Language = "en") -> Said:
         (words.labels["outcome"], notice.facts.get("outcome", "")),
         *_alerts(notice, words),
         *_rest(notice),
-        *_detail(notice, words),
+        *_detail(notice, words, language),
         *_commands(notice, words),
     ]
     return Said(
-        title=cut(_title(notice, words, firing=firing), _LONGEST_TITLE, len),
+        title=cut(_title(notice, words, language, firing=firing), _LONGEST_TITLE, len),
         lines=tuple(Line(label, text) for label, raw in lines if (text := plain(raw))),
         colon=words.colon,
         calls=notice.kind == "approval" or (notice.kind == "alert" and firing),
     )
 
 
-def _title(notice: Notice, words: Words, *, firing: bool) -> str:
+def _title(notice: Notice, words: Words, language: Language, *, firing: bool) -> str:
     over = notice.kind == "alert" and bool(notice.alerts) and not firing
     heading = words.headings["resolved" if over else notice.kind]
     severity = _severity(notice) if notice.kind not in ("digest", "test") else ""
     named = words.severities.get(severity, severity)
     where = _fact(notice, "target") or _subject(notice) or _fact(notice, "host")
-    parts = (f"{heading} {named}".rstrip(), where, _headline(notice))
+    parts = (f"{heading} {named}".rstrip(), where, _headline(notice, language))
     return " · ".join(part for part in map(plain, parts) if part)
 
 
-def _headline(notice: Notice) -> str:
+def _headline(notice: Notice, language: Language) -> str:
+    loudest = _loudest_first(notice)
     if notice.headline:
-        return notice.headline
-    said = [text for alert in _loudest_first(notice) if (text := alert.annotations.get("summary"))]
-    return said[0] if said else ", ".join(_names(notice.alerts))
+        quoted = (a for a in loudest if a.annotations.get("summary") == notice.headline)
+        alert = next(quoted, None)
+        return _written(alert, "summary", language) if alert else notice.headline
+    said = (_written(alert, "summary", language) for alert in loudest)
+    return next(filter(None, said), "") or ", ".join(_names(notice.alerts))
+
+
+def _written(alert: AlertFacts, name: str, language: Language) -> str:
+    """What the author of the rule wrote, in this language if he did."""
+    return alert.annotations.get(f"{name}_{language}") or alert.annotations.get(name, "")
 
 
 def _where_and_since(notice: Notice, words: Words) -> list[tuple[str, str]]:
@@ -125,12 +133,15 @@ def _alerts(notice: Notice, words: Words) -> list[tuple[str, str]]:
     ]
 
 
-def _detail(notice: Notice, words: Words) -> list[tuple[str, str]]:
+def _detail(notice: Notice, words: Words, language: Language) -> list[tuple[str, str]]:
     """What the author of the rule wrote about the alert that matters most."""
-    notes = next((alert.annotations for alert in _loudest_first(notice)), {})
+    loudest = next(iter(_loudest_first(notice)), None)
+    if loudest is None:
+        return []
+    told = plain(_written(loudest, "description", language))
     return [
-        (words.labels["detail"], cut(plain(notes.get("description", "")), _LONGEST_DETAIL, len)),
-        (words.labels["runbook"], notes.get("runbook_url", "")),
+        (words.labels["detail"], cut(told, _LONGEST_DETAIL, len)),
+        (words.labels["runbook"], loudest.annotations.get("runbook_url", "")),
     ]
 
 

@@ -1,0 +1,1 @@
+"""Alertmanager's lifecycle: from alerts to what each channel is told, and when."""
