@@ -50,6 +50,11 @@ def wait_until_lost(sentinel: Daemon) -> None:
     wait_until(lambda: "docker_lost" in sentinel.events(), 30, "Docker to be given up")
 
 
+def wait_until_said_lost(sentinel: Daemon) -> None:
+    says = "Docker does not answer since"
+    wait_until(lambda: any(says in each for each in problems(sentinel)), 10, says)
+
+
 def wait_until_back(sentinel: Daemon) -> None:
     wait_until(lambda: "docker_back" in sentinel.events(), 30, "Docker to be found again")
 
@@ -76,7 +81,7 @@ def test_an_engine_that_is_lost_is_told_once_and_no_target_is_blamed(
 
     fail(proxy)
     wait_until_lost(sentinel)
-    assert any("Docker does not answer since" in problem for problem in problems(sentinel))
+    wait_until_said_lost(sentinel)
     assert sentinel.run("status").returncode == 1
     assert sentinel.target(box.name)["state"] == "idle"  # its own answers go on being heard
     incident = incident_of(sentinel, "host", "open")
@@ -181,7 +186,7 @@ def test_a_daemon_started_while_docker_is_down_waits_for_it(
     made = Daemon(tmp_path, prefix=testbed.prefix, hook=hook.url, docker=proxy.url)
     with contextlib.closing(made.start()) as sentinel:
         wait_until(lambda: problems(sentinel), 20, "the daemon to answer")
-        assert any("Docker does not answer since" in problem for problem in problems(sentinel))
+        wait_until_said_lost(sentinel)
 
         proxy.go_on()
         sentinel.wait_for_state(box.name, "idle")
