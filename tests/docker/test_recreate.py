@@ -113,7 +113,7 @@ class Engine:
     def plan(self, container_id: str, limit: int = 64) -> Plan:
         number = next(self._numbers)
         edited = self.edited(container_id, limit)
-        return plan_for(self.source(container_id), edited, tx=f"t{number}", grace=0)
+        return plan_for(self.source(container_id), edited, tx=f"t{os.getpid()}-{number}", grace=0)
 
     def recreate(self, container_id: str, limit: int = 64) -> str:
         """All of it, without a hitch; the new container's id."""
@@ -128,7 +128,16 @@ class Engine:
         return [row for row, own in names if own == name or own.startswith(f"{name}.s")]
 
     def volumes(self) -> set[str]:
-        return {volume["Name"] for volume in self.api.volumes()["Volumes"] or []}
+        """Those of our own containers, and there: others work on the engine at the same time."""
+        there = {volume["Name"] for volume in self.api.volumes()["Volumes"] or []}
+        ours = {
+            mount["Name"]
+            for row in self.api.containers(all=True)
+            if any(name.startswith(f"/{self.run}-") for name in row["Names"])
+            for mount in row["Mounts"]
+            if mount["Type"] == "volume"
+        }
+        return ours & there
 
     def clear(self) -> None:
         """Also the volumes: those given by name, as to a new container, outlive its removal."""
