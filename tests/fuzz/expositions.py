@@ -124,7 +124,8 @@ def check(scrapes: Scrapes) -> None:
 
 
 def _recorded(source: Source) -> dict[Labels, int]:
-    return {labels: len(series.values) for labels, series in source.series.items()}
+    """Series that hold samples: an emptied one may be let go of at any time."""
+    return {labels: len(s.values) for labels, s in source.series.items() if s.values}
 
 
 def _check_body(
