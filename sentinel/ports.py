@@ -6,15 +6,19 @@ Looking at containers and acting on them are two ports, so that one day the hand
 be a process of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from sentinel.core.alerting.outside import Answers, Question
 from sentinel.core.gpu.owner import Owner
 from sentinel.core.gpu.reading import HostGpus
+from sentinel.core.host.kernel_log import KernelLine
+from sentinel.core.host.reading import Disks, HostReading
+from sentinel.core.logrecords import Record
 from sentinel.core.model.container import Container, EngineEvent, Summary
 from sentinel.core.model.message import Notice
+from sentinel.core.sockets import Sockets
 
 
 class Clock(Protocol):
@@ -55,6 +59,28 @@ class ContainerHands(Protocol):
 
     def start(self, container_id: str, *, if_started_at: datetime) -> None:
         """Start it. Nothing happens if it has been started since `if_started_at`."""
+        ...
+
+
+class ContainerLogs(Protocol):
+    """The logs of containers, as they are written."""
+
+    async def follow(
+        self,
+        container_id: str,
+        *,
+        since: str,
+        tty: bool,
+        to_the_end: bool,
+        heard: Callable[[Sequence[Record]], None],
+    ) -> None:
+        """Hand the lines written at `since` (`seconds.nanoseconds`) or later to `heard`.
+
+        Goes on with what is written next, unless it is only wanted `to_the_end`. Returns when
+        the log ends, which it may do at any time: ask again from the last line. Raises
+        `Permanent` if there is no such container or its log cannot be read at all, `Transient`
+        if it could not be had this time; what `heard` raises ends it.
+        """
         ...
 
 
@@ -121,4 +147,39 @@ class ProcessEyes(Protocol):
 
     def device_rules(self, pid: int) -> str | None:
         """`devices.list` of its control group, if that is of version 1 and readable."""
+        ...
+
+
+class HostEyes(Protocol):
+    """Looks at this host's memory and filesystems. Raises nothing: an absence is a value."""
+
+    def read(self, mains: Mapping[str, int | None]) -> HostReading:
+        """`mains`: the first process of each container, by container id."""
+        ...
+
+    def disks(self, paths: Mapping[str, Sequence[str]]) -> Disks:
+        """The filesystems that these lie on, by whose they are.
+
+        A filesystem over a network may never answer: this belongs into a lane of its own.
+        """
+        ...
+
+
+class KernelLog(Protocol):
+    """The log of this host's kernel."""
+
+    def read(self, wait: float) -> Sequence[KernelLine]:
+        """What matters of what was logged since the last call; at first, of what is left of old.
+
+        Waits up to `wait` seconds for the first of it. Raises `Permanent` if the log may not
+        be read here.
+        """
+        ...
+
+
+class ConnectionEyes(Protocol):
+    """Looks at the TCP sockets in a container's own network. Raises nothing."""
+
+    def look(self, pid: int, container_id: str, port: int) -> Sockets | None:
+        """The sockets on `port`; None if they cannot be seen. `pid` is one of its processes."""
         ...
