@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from sentinel.core.diagnosis.privacy import redacted
 from sentinel.core.endpoint import env_port_of
+from sentinel.core.host.mounts import written_paths
 from sentinel.core.model.container import Container, EngineEvent, PublishedPort, Status, Summary
 
 # What a follower asks for. Health probes make three events each and are left out: they would
@@ -99,6 +101,11 @@ def container_of(raw: Mapping[str, Any], *, manually_stopped: bool | None = None
         devices=_devices(host, environment),
         cuda_visible=environment.get("CUDA_VISIBLE_DEVICES"),
         manually_stopped=manually_stopped,
+        environment={name: redacted(value, name) for name, value in environment.items()},
+        memory_limit=_number(host.get("Memory")),
+        shm_size=_number(host.get("ShmSize")) or None,
+        shares_ipc=host.get("IpcMode") == "host",
+        written_paths=written_paths(raw),
     )
 
 

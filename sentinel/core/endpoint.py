@@ -63,6 +63,14 @@ def served_model_of(argv: Iterable[str]) -> str | None:
     return None if name is None or "$" in name else name
 
 
+def tensor_parallel_of(argv: Iterable[str]) -> int | None:
+    """Over how many processes it spreads each layer, as far as the command line tells."""
+    words = words_of(argv)
+    short = next((value for name, value in itertools.pairwise(words) if name == "-tp"), None)
+    text = _option(words, "--tensor-parallel-size") or short
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
 def endpoint_of(container: Container, override: str | None = None) -> Endpoint | None:
     """Where to ask, or None if the container cannot be reached from the host."""
     if override:

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel.core.endpoint import endpoint_of, env_port_of, port_of, served_model_of
+from sentinel.core.endpoint import (
+    endpoint_of,
+    env_port_of,
+    port_of,
+    served_model_of,
+    tensor_parallel_of,
+)
 from sentinel.core.model.container import Container, PublishedPort, Status
 
 SERVE = ("vllm", "serve", "m")
@@ -247,3 +253,18 @@ def test_a_server_on_a_unix_socket_has_no_port() -> None:
     assert (
         endpoint_of(replace(LLM, argv=(*SERVE, "--uds", "/s"), addresses=("172.17.0.2",))) is None
     )
+
+
+@pytest.mark.parametrize(
+    ("argv", "size"),
+    [
+        (("vllm", "serve", "m", "--tensor-parallel-size", "2"), 2),
+        (("vllm", "serve", "m", "--tensor_parallel_size=4"), 4),
+        (("vllm", "serve", "m", "-tp", "8"), 8),
+        (("sh", "-c", "exec vllm serve m -tp 2 --port 1"), 2),
+        (("vllm", "serve", "m", "--tensor-parallel-size", "$TP"), None),
+        (("vllm", "serve", "m"), None),
+    ],
+)
+def test_tensor_parallel_of(argv: tuple[str, ...], size: int | None) -> None:
+    assert tensor_parallel_of(argv) == size

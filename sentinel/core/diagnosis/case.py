@@ -1,7 +1,7 @@
 """All that is at hand about one case: what advice and inference look at."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sentinel.core.diagnosis.facts import Facts
@@ -9,6 +9,8 @@ from sentinel.core.diagnosis.log import LogReading
 from sentinel.core.diagnosis.traces import Launch
 from sentinel.core.dockerspeak import container_of
 from sentinel.core.model.container import Container
+
+_QUOTES = frozenset({"wrong", "section"})  # facts that are pieces of a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +41,25 @@ def inspected(document: Any) -> tuple[Container, Limits] | None:
         document = document[0] if document else None
     if not isinstance(document, Mapping) or not isinstance(document.get("State"), Mapping):
         return None
-    host = document.get("HostConfig")
-    host = host if isinstance(host, Mapping) else {}
-    limits = Limits(
-        memory=_bytes(host.get("Memory")),
-        shm=_bytes(host.get("ShmSize")) or None,
-        shares_ipc=host.get("IpcMode") == "host",
+    container = container_of(document)
+    return container, limits_of(container)
+
+
+def limits_of(container: Container) -> Limits:
+    return Limits(
+        memory=container.memory_limit, shm=container.shm_size, shares_ipc=container.shares_ipc
     )
-    return container_of(document), limits
 
 
-def _bytes(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def without_quotes(case: Case) -> Case:
+    """Without what would quote the log: its numbers and what they mean stay."""
+    reading, launch = case.reading, case.launch
+    facts = {name: value for name, value in reading.facts.items() if name not in _QUOTES}
+    return replace(
+        case,
+        reading=replace(reading, facts=facts, more=()),
+        launch=replace(launch, error=None) if launch else None,
+    )
 
 
 def number(case: Case, name: str) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sentinel.core.diagnosis.advice import advise
-from sentinel.core.diagnosis.case import Case, inspected
+from sentinel.core.diagnosis.case import Case, inspected, limits_of, without_quotes
 from sentinel.core.diagnosis.cause import CAUSES, Cause
 from sentinel.core.diagnosis.endings import Inference, by_code, by_oom, by_runtime, code_text
 from sentinel.core.diagnosis.load import by_load
@@ -20,6 +20,7 @@ from sentinel.core.diagnosis.privacy import without_prompts
 from sentinel.core.diagnosis.progress import compare, look_at, was_restarted
 from sentinel.core.diagnosis.reader import LogReader
 from sentinel.core.diagnosis.traces import Launch
+from sentinel.core.model.container import Container
 
 _LONGEST = 500  # characters of a line of evidence
 _YIELD_TO_OOM = ("unknown", "engine_died", "worker_died", "worker_hung", "nccl_timeout", "healthy")
@@ -39,6 +40,7 @@ class Diagnosis:
     says: str
     evidence: tuple[Evidence, ...]
     advice: str
+    shared_advice: str  # without a word that stands in the log
 
     @property
     def known(self) -> Cause:
@@ -69,6 +71,7 @@ class Material:
     launch: Launch | None = None  # of the last launch in the log; None without a log
     exit_code: int | None = None
     inspect: Any = None
+    container: Container | None = None  # what an inspect would say, where it was read already
     metrics: Sequence[str] = ()
     apart: float | None = None  # seconds between the last two
 
@@ -104,7 +107,8 @@ def conclude(given: Material) -> Diagnosis:
 def _case(given: Material) -> Case:
     reading = reading_of(given.launch) if given.launch is not None else LogReading()
     case = Case(reading=reading, launch=given.launch, exit_code=given.exit_code)
-    seen = inspected(given.inspect)
+    read = given.container
+    seen = (read, limits_of(read)) if read is not None else inspected(given.inspect)
     if seen is None:
         return case
     container, limits = seen
@@ -204,12 +208,14 @@ def _diagnosis(best: Inference, found: Sequence[Inference], case: Case) -> Diagn
     cause = best.cause
     by_line = best.source == "log" and best.text == case.reading.text
     pattern = case.reading.pattern if by_line else None
+    own = pattern.advice if pattern else ""
     return Diagnosis(
         cause=cause,
         confidence=best.sure,
         says=(pattern.says if pattern else "") or CAUSES[cause].says,
         evidence=tuple(_evidence(best, found, case)),
-        advice=without_prompts((pattern.advice if pattern else "") or advise(cause, case)),
+        advice=without_prompts(own or advise(cause, case)),
+        shared_advice=own or advise(cause, without_quotes(case)),
     )
 
 

@@ -52,6 +52,8 @@ def by_runtime(case: Case) -> Inference | None:
 def by_oom(case: Case) -> Inference | None:
     if case.container is None or not case.container.oom_killed:
         return None
+    if case.container.is_up and case.container.finished_at is not None:
+        return None  # engines up to 20.10 keep it over a start: it may be of the launch before
     if case.limits.memory == 0:
         says = "State.OOMKilled is true and there is no memory limit: the host's memory ran out"
         return Inference("host_oom", 0.85, "inspect", says)

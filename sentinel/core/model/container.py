@@ -73,6 +73,11 @@ class Container:
     devices: tuple[str, ...] = ()  # GPU requests and device nodes, for the ledger of launches
     cuda_visible: str | None = None  # CUDA_VISIBLE_DEVICES inside
     manually_stopped: bool | None = None  # Docker's own record; None = not readable
+    environment: Mapping[str, str] = field(default_factory=dict)  # without secrets
+    memory_limit: int | None = None  # bytes; 0: there is none; None: not said
+    shm_size: int | None = None  # bytes
+    shares_ipc: bool = False  # with the host: /dev/shm is the host's
+    written_paths: tuple[str, ...] = ()  # of the host: its own layer, and what is mounted to write
 
     @property
     def is_up(self) -> bool:

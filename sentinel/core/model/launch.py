@@ -1,6 +1,7 @@
 """One start of a target, as the ledger of launches keeps it, and how it ended."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -48,3 +49,12 @@ class Launch:
     ready_at: datetime | None = None
     model: str | None = None
     ending: Ending | None = None
+    # what it was made of
+    image: str = ""
+    image_id: str = ""
+    argv: tuple[str, ...] = ()  # without secrets, as is the environment
+    environment: Mapping[str, str] = field(default_factory=dict)
+    devices: tuple[str, ...] = ()
+    compose_hash: str = ""
+    driver: str = ""  # of the GPUs; empty: not known
+    facts: Mapping[str, float | str] = field(default_factory=dict)  # what its log told
