@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import docker
@@ -52,7 +52,7 @@ def _why_not_here() -> str:
 
 
 def _answering() -> docker.DockerClient | None:
-    if "DOCKER_HOST" not in os.environ and not _is_open():
+    if "DOCKER_HOST" not in os.environ and not is_open():
         return None
     try:
         client = docker.from_env(timeout=60)
@@ -66,10 +66,10 @@ def _answering() -> docker.DockerClient | None:
     return client
 
 
-def _is_open() -> bool:
+def is_open(path: Path = ENGINE_SOCKET) -> bool:
     """Does anybody listen? docker-py would leave a socket open that it could not connect."""
     with socket.socket(socket.AF_UNIX) as door:
-        return door.connect_ex(str(ENGINE_SOCKET)) == 0
+        return door.connect_ex(str(path)) == 0
 
 
 def _install_engine() -> None:
@@ -84,18 +84,23 @@ def _install_engine() -> None:
 
 
 def _start_engine(flags: Sequence[str] = ()) -> docker.DockerClient | None:
-    with STARTED_ENGINE.with_suffix(".log").open("ab") as log:
-        daemon = subprocess.Popen(
-            ["dockerd", *flags], stdout=log, stderr=log, start_new_session=True
-        )
+    return start_daemon(["dockerd", *flags], STARTED_ENGINE, _answering)
+
+
+def start_daemon(
+    command: Sequence[str], record: Path, answering: Callable[[], docker.DockerClient | None]
+) -> docker.DockerClient | None:
+    """A client of what `command` starts, whose process is written to `record`; None if it ends."""
+    with (log_file := record.with_suffix(".log")).open("ab") as log:
+        daemon = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     _daemons.append(daemon)
     for _ in range(150):
         if daemon.poll() is not None:
             return None
-        client = _answering()
+        client = answering()
         if client is not None:
-            STARTED_ENGINE.write_text(str(daemon.pid))
-            print(f"testbed: started dockerd {' '.join(flags)} as process {daemon.pid}", flush=True)
+            record.write_text(str(daemon.pid))
+            print(f"testbed: started an engine, process {daemon.pid}: {log_file}", flush=True)
             return client
         time.sleep(0.2)
     daemon.terminate()
@@ -103,12 +108,12 @@ def _start_engine(flags: Sequence[str] = ()) -> docker.DockerClient | None:
     return None
 
 
-def stop_engine() -> None:
-    """Stop the engine that `connect` started, if it did, and wait until it is gone."""
-    if not STARTED_ENGINE.exists():
+def stop_engine(record: Path = STARTED_ENGINE) -> None:
+    """Stop the engine that was started here, if one was, and wait until it is gone."""
+    if not record.exists():
         return
-    pid = int(STARTED_ENGINE.read_text())
-    STARTED_ENGINE.unlink()
+    pid = int(record.read_text())
+    record.unlink()
     if not _is_engine(pid):
         return
     os.kill(pid, signal.SIGTERM)

@@ -2,7 +2,7 @@
 # Installs Debian's packages that a kind of run needs, where they are missing and we may.
 set -euo pipefail
 case ${1:-test} in
-  test) wanted=(prometheus:promtool prometheus-alertmanager:amtool) ;;
+  test) wanted=(prometheus:promtool prometheus-alertmanager:amtool iproute2:ip) ;;
   *) echo "usage: $0 test" >&2; exit 2 ;;
 esac
 
