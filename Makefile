@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check fix test fast demo e2e fuzz bench docs lock clean
+.PHONY: help setup check fix test fast demo e2e fuzz soak bench docs lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -40,6 +40,7 @@ test: setup ## everything but the real vLLM: also real Docker
 	deploy/packages.sh test
 	$(BIN)/python -m pytest -q -m "not docker and not e2e" -n 2
 	status=0; $(BIN)/python -m pytest -n 2 -q -m "docker and not e2e" || status=$$?; \
+	$(BIN)/python deploy/second_engine.py stop; \
 	$(BIN)/python deploy/testbed.py stop-engine; exit $$status
 
 demo: setup ## two vLLM containers in real Docker; one dies; watch Sentinel see, tell, restart, prove
@@ -51,6 +52,9 @@ e2e: setup ## the same story with a real vLLM on the CPU, or on the GPU where on
 
 fuzz: setup ## a minute of fuzzing: exposition text, expressions, rule files, snapshots, kills
 	$(BIN)/python -m tests.fuzz 60
+
+soak: setup ## half an hour of heavy load on a real vLLM, and no false word of a fault: MINUTES=30
+	$(BIN)/python -m tests.soak $(or $(MINUTES),30)
 
 bench: setup ## figures: tables and JSON under tests/bench/
 	$(BIN)/python -m tests.bench

@@ -10,11 +10,11 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import pytest
@@ -99,8 +99,12 @@ def hook() -> Iterator[Hook]:
 class Daemon:
     """`sentinel run` over a folder of its own; may be killed and started again."""
 
+    journals: ClassVar[list[tuple[str, Path]]] = []  # whose containers, and what was done to them
+
     def __init__(self, folder: Path, *, prefix: str, hook: str, **settings: str) -> None:
+        self.journals.append((prefix, folder / "state" / "state.db"))
         self.folder = folder
+        self.within: Sequence[str] = ()  # the command that runs it, if it is to run elsewhere
         self.socket = folder / "s.sock"
         self.config = folder / "sentinel.yaml"
         self.log_file = folder / "sentinel.log"
@@ -126,7 +130,9 @@ class Daemon:
 
     def _start(self, *words: str) -> "Daemon":
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [*self.within, sys.executable, *words], stdout=log, stderr=log
+            )
         return self
 
     def ask(self, *words: str) -> Json:

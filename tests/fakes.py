@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from sentinel.core.logrecords import Record, nanoseconds
 from sentinel.core.model.container import Container, EngineEvent, PublishedPort, Status, Summary
 from sentinel.core.model.errors import Permanent, SentinelError, Transient
 from sentinel.core.model.message import Notice
@@ -58,6 +59,9 @@ class FakeContainer:
     body: bytes = IDLE
     health: int = 200
     answers: bool = True  # completions
+    written: list[Record] = field(default_factory=list)  # its log, as it is followed
+    unreadable: bool = False  # its log driver keeps nothing
+    dies_with: frozenset[int] = frozenset()  # limits with which it ends as soon as it is started
 
 
 @dataclass
@@ -69,6 +73,8 @@ class FakeDocker:
     events: list[EngineEvent] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # URLs, in order
+    follows: list[str] = field(default_factory=list)  # from where logs were asked for
+    mute: bool = False  # no log can be had now
     lost: bool = False
     refuses: SentinelError | None = None
 
@@ -103,6 +109,13 @@ class FakeDocker:
         box.log = log
         self._end(box, code, manually=False)
         self._say("die", box, exit_code=code)
+
+    def write(self, name: str, *texts: str) -> None:
+        """It writes some lines."""
+        box, at = self.boxes[name], self.clock.now()
+        stamp = f"{at:%Y-%m-%dT%H:%M:%S.%f}000Z".encode()
+        lines = (line for text in texts for line in text.splitlines())
+        box.written += [Record(stamp, line.encode()) for line in lines]
 
     def stop_by_person(self, name: str, *, heard: bool = True) -> None:
         box = self.boxes[name]
@@ -161,6 +174,28 @@ class FakeDocker:
     def log_tail(self, container_id: str, *, lines: int, since: datetime | None = None) -> str:
         self._answer()
         return next((b.log for b in self.boxes.values() if b.seen.id == container_id), "")
+
+    async def follow(
+        self,
+        container_id: str,
+        *,
+        since: str,
+        tty: bool,
+        to_the_end: bool,
+        heard: Callable[[Sequence[Record]], None],
+    ) -> None:
+        """A stream that ends after what there is, as one may at any time."""
+        self._answer()
+        self.follows.append(since)
+        if self.mute:
+            raise Transient("the log cannot be had now")
+        box = next((b for b in self.boxes.values() if b.seen.id == container_id), None)
+        if box is None or box.unreadable:
+            raise Permanent("its log cannot be read: the log driver keeps none")
+        seconds, _, nanos = since.partition(".")
+        edge = int(seconds) * 10**9 + int(nanos.ljust(9, "0"))
+        if found := [each for each in box.written if nanoseconds(each.stamp) >= edge]:
+            heard(found)
 
     def raw(self, container_id: str) -> Mapping[str, Any] | None:
         seen = self.inspect(container_id)
@@ -227,7 +262,9 @@ class FakeDocker:
             return Answer(at=now, took=0.001, status=box.health)
         return Answer(at=now, took=0.002, status=200, body=box.body)
 
-    async def complete(self, url: str, *, api_key: str | None, deadline: float) -> Completion:
+    async def complete(
+        self, url: str, *, api_key: str | None, deadline: float, ranks: Sequence[str] = ()
+    ) -> Completion:
         now = self.clock.now()
         box = self._serving(url)
         if box is None:
@@ -240,7 +277,7 @@ class FakeDocker:
             if f":{box.seen.ports[0].host_port}" not in url:
                 continue
             if box.seen.status is not Status.RUNNING:
-                return None
+                continue  # another may have taken its place
             loaded = self.clock.monotonic() - box.started_tick >= box.loads_for
             return box if loaded else None
         return None
@@ -278,6 +315,20 @@ def ask_inline(
     deliver: Callable[[NetAnswer[Any]], Any],
 ) -> None:
     deliver(NetAnswer(value=_run(work())))
+
+
+def follow_inline(
+    work: Callable[[], Coroutine[Any, Any, None]],
+    *,
+    deadline: float,
+    deliver: Callable[[NetAnswer[None]], Any],
+) -> None:
+    try:
+        _run(work())
+    except Exception as error:
+        deliver(NetAnswer(error=error))
+    else:
+        deliver(NetAnswer())
 
 
 def send_inline(

@@ -6,6 +6,7 @@ the figures stand still when the engine does is the point of the simulation.
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ class Call:
     id: int
     prompt: int
     limit: int
-    arrived: float = field(default_factory=time.monotonic)
+    arrived: float
     first_token: float = 0.0
     last_token: float = 0.0
     produced: int = 0
@@ -41,8 +42,8 @@ class Call:
 
 
 class Calls:
-    def __init__(self, exposition: Exposition) -> None:
-        self._exposition = exposition
+    def __init__(self, exposition: Exposition, clock: Callable[[], float] = time.monotonic) -> None:
+        self._exposition, self._clock = exposition, clock
         self._open: dict[int, Call] = {}
         self._next = 0
         self._seen_preemptions = 0
@@ -52,7 +53,7 @@ class Calls:
 
     def open(self, *, prompt: int, limit: int) -> Call:
         self._next += 1
-        call = self._open[self._next] = Call(self._next, prompt, limit)
+        call = self._open[self._next] = Call(self._next, prompt, limit, self._clock())
         return call
 
     def forget(self, call: Call) -> bool:
@@ -81,7 +82,7 @@ class Calls:
                 self._take_token(call, done=done, in_engine=in_engine, preempted=preempted)
 
     def _take_token(self, call: Call, *, done: bool, in_engine: float, preempted: int) -> None:
-        now, show = time.monotonic(), self._exposition
+        now, show = self._clock(), self._exposition
         if not call.produced:
             call.first_token = now
             show.observe("vllm:time_to_first_token_seconds", now - call.arrived)

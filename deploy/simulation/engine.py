@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -34,9 +35,15 @@ class Engine:
     """Reads commands as JSON lines, writes what happened as JSON lines."""
 
     def __init__(
-        self, commands: int, events: int, scheduler: Scheduler, settings: Settings
+        self,
+        commands: int,
+        events: int,
+        scheduler: Scheduler,
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._commands, self._events = commands, events
+        self._clock = clock
         self._scheduler = scheduler
         self._settings = settings
         self._unread = b""
@@ -48,18 +55,18 @@ class Engine:
     def run(self) -> None:
         while True:
             busy = bool(self._scheduler.running or self._scheduler.waiting)
-            drained = not busy or time.monotonic() >= (self._draining_until or 0)
+            drained = not busy or self._clock() >= (self._draining_until or 0)
             if self._draining_until is not None and drained:
                 return
             if not busy:
                 self._listen(0.2 if self._hoard else None)
                 self._hoard_more()
                 continue
-            begun = time.monotonic()
+            begun = self._clock()
             step = self._scheduler.step(begun)
             prefill = step.prefill_tokens / self._settings.prefill_rate
             took = self._slowdown * (self._settings.step_seconds + prefill)
-            while (left := begun + took - time.monotonic()) > 0:
+            while (left := begun + took - self._clock()) > 0:
                 self._listen(left)
             self._report(step)
             self._hoard_more()
@@ -78,7 +85,7 @@ class Engine:
     def _obey(self, command: dict[str, float]) -> None:
         scheduler = self._scheduler
         if "add" in command:
-            at = time.monotonic() + self._first_token_delay if self._first_token_delay else 0.0
+            at = self._clock() + self._first_token_delay if self._first_token_delay else 0.0
             sequence = Sequence(
                 int(command["add"]), int(command["prompt"]), int(command["limit"]), at
             )
@@ -87,7 +94,7 @@ class Engine:
             scheduler.abort(int(command["abort"]))
             self._tell(self._stats())
         elif "drain" in command:
-            self._draining_until = time.monotonic() + command["drain"]
+            self._draining_until = self._clock() + command["drain"]
         self._first_token_delay = command.get("first_token_delay", self._first_token_delay)
         self._slowdown = command.get("slowdown", self._slowdown)
         scheduler.reserved = command.get("reserved", scheduler.reserved)
@@ -96,7 +103,7 @@ class Engine:
             self._hoard.append(bytearray())
 
     def _report(self, step: Step) -> None:
-        now = time.monotonic()
+        now = self._clock()
         outputs = []
         for sequence in step.answered:
             if sequence not in self._scheduler.running:

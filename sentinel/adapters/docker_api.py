@@ -15,7 +15,7 @@ import docker.errors
 import requests
 import urllib3.exceptions
 
-from sentinel.core.model.errors import Transient
+from sentinel.core.model.errors import Ambiguous, Transient
 
 CONNECT, READ = 3.0, 10.0  # seconds
 
@@ -59,6 +59,40 @@ class Connection:
         except FAILURES as error:
             self.close()
             raise unreachable(self.host, error) from error
+
+    def act(
+        self,
+        what: str,
+        path: str,
+        *,
+        method: str = "POST",
+        params: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        patience: float,
+    ) -> None:
+        """Ask for what changes something; `what` says it in words. 304, already so, is no error.
+
+        Raises docker-py's own error with what the engine refused, and `Ambiguous` if the answer
+        never came.
+        """
+        try:
+            client = self.open()
+            response = client.request(
+                method,
+                url(client, path),
+                params=dict(params or {}),
+                json=body,
+                timeout=(CONNECT, patience),
+            )
+            check(response)
+        except docker.errors.APIError as error:
+            if is_version_refusal(error):
+                self.close()
+            raise
+        except FAILURES as error:
+            self.close()
+            because = unreachable(self.host, error)
+            raise Ambiguous(f"{what} was asked for, but {because.message}") from error
 
     def root(self) -> str:
         """Docker's data directory, where it is on this machine; else empty."""

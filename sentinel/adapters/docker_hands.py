@@ -11,19 +11,10 @@ from datetime import datetime
 import docker.errors
 import requests
 
-from sentinel.adapters.docker_api import (
-    CONNECT,
-    FAILURES,
-    Connection,
-    check,
-    is_version_refusal,
-    said,
-    unreachable,
-    url,
-)
+from sentinel.adapters.docker_api import Connection, is_version_refusal, said
 from sentinel.core.dockerspeak import container_of
 from sentinel.core.model.container import Container, Status
-from sentinel.core.model.errors import Ambiguous, Permanent, Transient
+from sentinel.core.model.errors import Permanent, Transient
 
 START_PATIENCE = 120.0  # seconds; GPU hooks and large volumes take their time
 STOP_MARGIN = 30.0  # beyond the grace, for the engine's own work after SIGKILL
@@ -67,30 +58,20 @@ class DockerHands:
     def _post(
         self, container_id: str, act: str, params: Mapping[str, str], patience: float
     ) -> None:
+        path = f"/containers/{container_id}/{act}"
         try:
-            client = self._docker.open()
-            response = client.post(
-                url(client, f"/containers/{container_id}/{act}"),
-                params=params,
-                timeout=(CONNECT, patience),
-            )
-            check(response)  # 304, already so, is not an error
+            self._docker.act(act, path, params=params, patience=patience)
         except docker.errors.APIError as error:
-            raise self._refusal(act, error) from error
-        except FAILURES as error:
-            self._docker.close()
-            because = unreachable(self._docker.host, error)
-            raise Ambiguous(f"{act} was asked for, but {because.message}") from error
+            raise _refusal(act, error) from error
 
-    def _refusal(self, act: str, error: docker.errors.APIError) -> Transient | Permanent:
-        message = f"Docker refused to {act} it: {said(error)}"
-        status = error.status_code
-        if is_version_refusal(error):
-            self._docker.close()
-            return Transient(message, status=status)
-        if status == requests.codes.conflict or status is None or status >= 500:
-            return Transient(message, status=status)
-        return Permanent(message, status=status)
+
+def _refusal(act: str, error: docker.errors.APIError) -> Transient | Permanent:
+    message = f"Docker refused to {act} it: {said(error)}"
+    status = error.status_code
+    may_pass = status in (None, requests.codes.conflict) or is_version_refusal(error)
+    if may_pass or (status is not None and status >= 500):
+        return Transient(message, status=status)
+    return Permanent(message, status=status)
 
 
 def _another(container: Container, seen: datetime) -> Permanent:

@@ -14,16 +14,13 @@ import requests
 
 from sentinel.adapters.docker_api import (
     CONNECT,
-    FAILURES,
     Connection,
-    check,
     is_version_refusal,
     said,
-    unreachable,
     url,
 )
 from sentinel.core.dockerspeak import container_of, summary_of
-from sentinel.core.model.errors import Ambiguous, Permanent, Transient
+from sentinel.core.model.errors import Permanent, Transient
 from sentinel.core.recreate.deeds import (
     Connect,
     Create,
@@ -84,38 +81,19 @@ class DockerRecreation:
     def do(self, deed: Deed) -> None:
         asked = _asked(deed)
         try:
-            client = self._docker.open()
-            response = client.request(
-                asked.method,
-                url(client, asked.path),
-                params=dict(asked.params),
-                json=asked.body,
-                timeout=(CONNECT, asked.patience),
+            self._docker.act(
+                asked.what,
+                asked.path,
+                method=asked.method,
+                params=asked.params,
+                body=asked.body,
+                patience=asked.patience,
             )
-            check(response)  # 304, already so, is not an error
         except docker.errors.APIError as error:
-            self._refused(asked, error)
-        except FAILURES as error:
-            self._docker.close()
-            because = unreachable(self._docker.host, error)
-            raise Ambiguous(f"{asked.what} was asked for, but {because.message}") from error
+            _refused(asked, error)
 
     def close(self) -> None:
         self._docker.close()
-
-    def _refused(self, asked: "_Asked", error: docker.errors.APIError) -> None:
-        message = f"Docker refused to {asked.what}: {said(error)}"
-        status = error.status_code
-        if is_version_refusal(error):
-            self._docker.close()
-            raise Transient(message, status=status) from error
-        is_gone = status == requests.codes.not_found and "No such container" in said(error)
-        if is_gone and asked.method == "DELETE":
-            return
-        may_pass = status in (None, requests.codes.conflict, requests.codes.forbidden)
-        if is_gone or may_pass or (status is not None and status >= 500):
-            raise Transient(message, status=status) from error
-        raise Permanent(message, status=status) from error
 
     def _rows(self) -> Sequence[Raw]:
         rows = self._docker.get("/containers/json", all="1")
@@ -159,6 +137,18 @@ class _Asked:
     params: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     patience: float = PATIENCE
+
+
+def _refused(asked: _Asked, error: docker.errors.APIError) -> None:
+    message = f"Docker refused to {asked.what}: {said(error)}"
+    status = error.status_code
+    is_gone = status == requests.codes.not_found and "No such container" in said(error)
+    if is_gone and asked.method == "DELETE":
+        return
+    may_pass = status in (None, requests.codes.conflict, requests.codes.forbidden)
+    if is_gone or may_pass or is_version_refusal(error) or (status is not None and status >= 500):
+        raise Transient(message, status=status) from error
+    raise Permanent(message, status=status) from error
 
 
 def _asked(deed: Deed) -> _Asked:

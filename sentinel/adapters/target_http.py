@@ -10,7 +10,7 @@ import errno
 import ipaddress
 import uuid
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -21,15 +21,22 @@ from aiohttp.http import HttpProcessingError
 
 from sentinel import __version__
 from sentinel.core.model.target import Answer, Completion
-from sentinel.core.onetoken import FORMS, Form, first_model, is_not_offered, short, why_no_token
+from sentinel.core.onetoken import (
+    FORMS,
+    Form,
+    first_model,
+    is_not_offered,
+    is_refusal,
+    short,
+    why_no_token,
+)
 from sentinel.ports import Clock
 
 MAX_BODY = 16 << 20  # bytes
 
-# Uvicorn closes a connection that was idle for 5 s. To be the first to do so is to never send
-# a request into a closing connection.
-_KEEP_ALIVE = 4.0
-_PER_HOST = 4  # a scrape, a health check, a probe, and one to spare
+_RANK = "X-data-parallel-rank"  # vLLM's own header: which engine is meant
+_ROUNDS = 3  # of requests to all engines: a balancer of vLLM's own may not send each where we want
+_MOST = 48  # of them at once
 
 _FAILURES = (aiohttp.ClientError, HttpProcessingError, zlib.error, OSError, ValueError)
 
@@ -68,25 +75,28 @@ class TargetHttp:
         """One GET, within `timeout` seconds in all. Redirects are answers, not followed."""
         return await self._ask("GET", url, limit=timeout, max_bytes=max_bytes, headers=headers)
 
-    async def complete(self, url: str, *, api_key: str | None, deadline: float) -> Completion:
+    async def complete(
+        self, url: str, *, api_key: str | None, deadline: float, ranks: Sequence[str] = ()
+    ) -> Completion:
         """Have the engine work for one token, within `deadline` seconds in all.
 
-        At the deadline the connection is closed, so that the request does not stay queued.
+        `ranks`: the data-parallel engines that each have to. At the deadline connections are
+        closed, so that no request stays queued.
         """
         at, begun = self._clock.now(), self._clock.monotonic()
-        headers = {"X-Request-Id": f"sentinel-probe-{uuid.uuid4().hex}"}
-        if api_key:
-            headers["Authorization"] = f"Bearer {api_key}"
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
         def left() -> float:
             return max(deadline - (self._clock.monotonic() - begun), 0.0)
 
         form = None
-        answer = await self._ask("GET", f"{url}/v1/models", limit=left(), headers=headers)
+        answer = await self._ask("GET", f"{url}/v1/models", limit=left(), headers=_own(headers))
         model = first_model(answer)
         if model is not None:
-            form, answer = await self._one_token(url, model, headers, left)
+            form, answer = await self._of_all(url, model, headers, left, ranks)
         why_not = why_no_token(answer, form)
+        unauthorised = answer.status in (401, 403)
+        lists_none = model is None and answer.ok
         return Completion(
             at=at,
             took=self._clock.monotonic() - begun,
@@ -94,9 +104,26 @@ class TargetHttp:
             model=model,
             says=why_not,
             refused=answer.failure == "refused",
-            unauthorised=answer.status in (401, 403),
-            unsupported=form is not None and is_not_offered(answer),
+            unauthorised=unauthorised,
+            unsupported=lists_none or (is_refusal(answer) and not unauthorised),
         )
+
+    async def _of_all(
+        self,
+        url: str,
+        model: str,
+        headers: Mapping[str, str],
+        left: Callable[[], float],
+        ranks: Sequence[str],
+    ) -> tuple[Form, Answer]:
+        """What one engine answered: the worst answer of all."""
+        aimed = [{**headers, _RANK: rank} for rank in ranks] * _ROUNDS
+        tries = [
+            self._one_token(url, model, each, left)
+            for each in aimed[: max(_MOST, len(ranks))] or [{**headers}]
+        ]
+        answers = await asyncio.gather(*tries)
+        return next((one for one in answers if why_no_token(one[1], one[0])), answers[0])
 
     async def _one_token(
         self, url: str, model: str, headers: Mapping[str, str], left: Callable[[], float]
@@ -107,7 +134,7 @@ class TargetHttp:
                 "POST",
                 url + form.path,
                 limit=left(),
-                headers=headers,
+                headers=_own(headers),
                 ask={"model": model, **form.ask},
             )
             if not is_not_offered(answer):
@@ -165,9 +192,9 @@ class TargetHttp:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, limit_per_host=_PER_HOST, keepalive_timeout=_KEEP_ALIVE
-                ),
+                # A connection of ours that outlives its request would pass for a client's. Nor is
+                # one worth keeping: Uvicorn closes it after 5 s, in the face of the next request.
+                connector=aiohttp.TCPConnector(limit=0, force_close=True),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),  # ours is over more than aiohttp's
                 auto_decompress=False,  # ours stops in the middle of a bomb
@@ -179,6 +206,11 @@ class TargetHttp:
                 trace_configs=[_connection_trace()],
             )
         return self._session
+
+
+def _own(headers: Mapping[str, str]) -> dict[str, str]:
+    """Each request under an id of its own: two of one id have killed engines."""
+    return {**headers, "X-Request-Id": f"sentinel-probe-{uuid.uuid4().hex}"}
 
 
 def _connection_trace() -> aiohttp.TraceConfig:

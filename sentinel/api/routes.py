@@ -24,6 +24,7 @@ from sentinel.core.alerting.duration import parse_duration
 from sentinel.core.dispatch.board import Board
 from sentinel.core.model.command import (
     Acknowledge,
+    Act,
     Approve,
     Command,
     Pause,
@@ -32,10 +33,13 @@ from sentinel.core.model.command import (
     Resume,
 )
 from sentinel.core.model.errors import Permanent
+from sentinel.core.model.intent import Action
 
 ASK_WITHIN = 10.0  # seconds a command may take to be answered by the loop
 STATUSES = ("open", "resolved")
 MOST = 1000
+MOST_SEQS = 1_000_000
+ORDERED = (Action.RESTART, Action.LOWER_MAX_NUM_SEQS, Action.RESTORE)
 
 
 class History(Protocol):
@@ -44,6 +48,7 @@ class History(Protocol):
     def incidents(self, limit: int, status: str | None) -> list[dict[str, Any]]: ...
     def incident(self, id: str) -> dict[str, Any] | None: ...  # noqa: A002 - the contract's word
     def intents(self) -> list[dict[str, Any]]: ...
+    def scorecard(self) -> dict[str, Any]: ...
 
 
 class House(Protocol):
@@ -92,6 +97,7 @@ class Asking:
             "incidents": self.incidents,
             "incidents/{id}": self.incident,
             "intents": self.intents,
+            "scorecard": self.scorecard,
             "explain/{name:path}": self.explain,
         }
         posts = {
@@ -101,6 +107,7 @@ class Asking:
             "intents/{id}/approve": self.approve,
             "intents/{id}/reject": self.reject,
             "incidents/{id}/ack": self.acknowledge,
+            "act/{action}/{target:path}": self.act,
         }
         return [
             Route(f"/api/sentinel/v1/{path}", answering(endpoint), methods=[method])
@@ -114,7 +121,7 @@ class Asking:
     async def explain(self, request: Request) -> Response:
         name = request.path_params["name"]
         published = self._published()
-        found = published.as_explanation(name, self._now())
+        found = await self._seats.run(lambda: published.as_explanation(name, self._now()))
         if found is None:
             raise Refused(404, f"nothing here is called {name}", hint=_known(published.explain))
         return answer(found)
@@ -135,6 +142,9 @@ class Asking:
 
     async def intents(self, _: Request) -> Response:
         return answer({"intents": await self._seats.run(lambda: self._house.history().intents())})
+
+    async def scorecard(self, _: Request) -> Response:
+        return answer(await self._seats.run(lambda: self._house.history().scorecard()))
 
     async def pause(self, request: Request) -> Response:
         body = await read_body(request, "target", "for")
@@ -166,6 +176,23 @@ class Asking:
         body = await read_body(request, "because")
         intent, because = request.path_params["id"], body.get("because", "")
         return await self._ask(request, functools.partial(Reject, intent=intent, because=because))
+
+    async def act(self, request: Request) -> Response:
+        body = await read_body(request, "to", "dry_run", "force")
+        action = _action(request.path_params["action"])
+        target = request.path_params["target"]
+        self._expect_target(target)
+        return await self._ask(
+            request,
+            functools.partial(
+                Act,
+                action=action,
+                target=target,
+                to=_limit_to(body.get("to"), action),
+                dry_run=_flag(body.get("dry_run", "false")),
+                force=tuple(filter(None, body.get("force", "").split(","))),
+            ),
+        )
 
     async def acknowledge(self, request: Request) -> Response:
         await read_body(request)
@@ -202,6 +229,29 @@ def _limit(request: Request) -> int:
     if not (given.isascii() and given.isdigit() and 1 <= int(given) <= MOST):
         raise Refused(400, f"limit: {given!r}", hint=f"Allowed: 1 to {MOST}.")
     return int(given)
+
+
+def _action(given: str) -> Action:
+    named = {action.replace("_", "-"): action for action in ORDERED}
+    if given not in named:
+        raise Refused(404, f"nobody can {given} a target", hint=f"Allowed: {', '.join(named)}.")
+    return named[given]
+
+
+def _limit_to(given: str | None, action: Action) -> int | None:
+    if given is None:
+        return None
+    if action is not Action.LOWER_MAX_NUM_SEQS:
+        raise Refused(400, f"to: {action} takes no number")
+    if not (given.isascii() and given.isdigit() and 1 <= int(given) < MOST_SEQS):
+        raise Refused(400, f"to: {given!r}", hint="Allowed: a whole number from 1.")
+    return int(given)
+
+
+def _flag(given: str) -> bool:
+    if given not in ("true", "false"):
+        raise Refused(400, f"dry_run: {given!r}", hint="Allowed: true, false.")
+    return given == "true"
 
 
 def _duration(given: str) -> timedelta:

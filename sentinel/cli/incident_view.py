@@ -36,6 +36,8 @@ def show_incident(incident: Facts) -> None:
     say(paragraph(_what(incident), first="what      "))
     if advice := (incident.get("diagnosis") or {}).get("advice"):
         say(paragraph(advice, first="advice    "))
+    for each in incident.get("changed") or []:
+        say(paragraph(each, first="changed   "))
     if incident.get("evidence"):
         say(paragraph(incident["evidence"], first="evidence  "))
     if incident.get("timeline"):
@@ -80,5 +82,8 @@ def _show_record(record: Facts) -> None:
 
 def _what(incident: Facts) -> str:
     alerts = ", ".join(incident.get("alerts") or []) or "no alert"
-    cause = (incident.get("diagnosis") or {}).get("cause")
-    return f"{alerts}; cause: {cause}" if cause else f"{alerts}; cause not known"
+    diagnosis = incident.get("diagnosis") or {}
+    if not (cause := diagnosis.get("cause")):
+        return f"{alerts}; cause not known"
+    says = f", {diagnosis['says']}" if diagnosis.get("says") else ""
+    return f"{alerts}; cause: {cause}{says}"

@@ -7,8 +7,6 @@ import typer
 from sentinel.cli.text import complain
 
 LATER = {
-    "act": "act with docker restart; Sentinel sees that a person did it",
-    "scorecard": "read what was done, or would have been, with: sentinel intents",
     "install": "copy the unit from systemd/ and run: systemctl enable --now sentinel",
     "doctor": "look at: sentinel config check; sentinel status; journalctl -u sentinel",
     "test-notify": "send to a receiver from a test rule that always fires",

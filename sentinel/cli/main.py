@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from sentinel import __version__
 from sentinel.cli import incidents, orders, status
+from sentinel.cli.act import act
 from sentinel.cli.config import config
 from sentinel.cli.diagnose import diagnose
 from sentinel.cli.later import LATER, add_later
@@ -24,6 +25,7 @@ from sentinel.cli.options import SocketOption
 from sentinel.cli.query import query
 from sentinel.cli.refusal import refuse
 from sentinel.cli.rules import rules
+from sentinel.cli.scorecard import scorecard
 from sentinel.cli.silence import silence
 from sentinel.cli.text import clean, complain, say
 from sentinel.config.fault import ConfigRefused
@@ -134,6 +136,7 @@ app.command("status")(status.status)
 app.command("alerts")(status.alerts)
 app.add_typer(incidents.incidents, name="incidents")
 app.command("intents")(incidents.intents)
+app.command("scorecard")(scorecard)
 app.command("explain")(incidents.explain)
 app.command("query")(query)
 app.command("diagnose")(diagnose)
@@ -143,6 +146,7 @@ app.command("reload")(orders.reload)
 app.command("ack")(orders.ack)
 app.command("approve")(orders.approve)
 app.command("reject")(orders.reject)
+app.add_typer(act, name="act")
 app.add_typer(silence, name="silence")
 app.add_typer(config, name="config")
 app.add_typer(rules, name="rules")

@@ -42,6 +42,9 @@ class Daemon:
         found: list[dict[str, Any]] = self._call("GET", "intents")["intents"]
         return found
 
+    def scorecard(self) -> dict[str, Any]:
+        return self._call("GET", "scorecard")
+
     def explain(self, name: str) -> dict[str, Any]:
         return self._call("GET", f"explain/{_segment(name)}")
 
@@ -62,6 +65,9 @@ class Daemon:
 
     def reject(self, intent: str, because: str) -> dict[str, Any]:
         return self._call("POST", f"intents/{_segment(intent)}/reject", {"because": because})
+
+    def act(self, action: str, target: str, how: Mapping[str, Any]) -> dict[str, Any]:
+        return self._call("POST", f"act/{_segment(action)}/{_segment(target)}", how)
 
     def query(self, expression: str, more: Mapping[str, str]) -> dict[str, Any]:
         """The answer of Prometheus's API: at one time, or over time if `more` has a start.

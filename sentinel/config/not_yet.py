@@ -12,16 +12,10 @@ from sentinel.config.settings import Settings
 
 _NOT_YET = {
     "pools.*.switch": "traffic is not moved yet",
-    "pools.*.min_healthy": "nothing guards the last healthy target of a pool yet",
-    "remedies.*.ladder.*.lower_max_num_seqs": "a person is called in its place yet",
     "remedies.*.ladder.*.shift_traffic": "a person is called in its place yet",
     "remedies.*.ladder.*.restart.drain": "traffic is not moved away first yet",
-    "remedies.*.ladder.*.*.wait": "the next step follows when the one before has failed yet",
-    "remedies.*.ladder.*.*.deadline": "`guards.verify_within` holds yet",
-    "share_logs": "no log line leaves the host yet, whatever it says",
     "metrics_source.prometheus.http_config.oauth2": "OAuth2 is not spoken yet",
     "metrics_source.prometheus.http_config.proxy_connect_header": "no such header is sent yet",
-    "maintenance": "maintenance holds no action yet; use `sentinel pause`",
     "schedule.restarts": "planned restarts are not carried out yet",
     "schedule.digest": "no digest is sent yet",
     "schedule.heartbeat": "no heartbeat is sent yet",

@@ -56,6 +56,11 @@ def is_not_offered(answer: Answer) -> bool:
     return answer.status in (405, 501)
 
 
+def is_refusal(answer: Answer) -> bool:
+    """The API server said no by itself, whatever for; that says nothing of its engine."""
+    return not answer.failure and answer.status is not None and 300 <= answer.status < 500
+
+
 def why_no_token(answer: Answer, form: Form | None) -> str:
     """Why this is not an answer with a token, in a few words; empty if it is one."""
     if answer.failure:

@@ -7,6 +7,7 @@ says it all. What is owed is written in the same transaction as the change it te
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from sentinel.core.dispatch.alert import INCIDENT, Alert
 from sentinel.core.dispatch.dispatcher import Due
@@ -135,9 +136,12 @@ class Announcer:
         about = incident_json(self._memory.db, incident.number) if incident else None
         if about is not None:
             about.pop("timeline", None)
+            about["diagnosis"] = _shared(about["diagnosis"], share_logs=self.plan.share_logs)
         facts = {"host": self.plan.host}
         if incident is not None:
             facts |= _facts(incident, targets)
+        if about is not None:
+            facts |= _of_log(about["diagnosis"])
         return Notice(
             kind=news.kind,
             group_key=audience.group_key,
@@ -262,6 +266,21 @@ def _in_one(told: Sequence[News]) -> Sequence[News]:
 
 def _is_outcome(news: News) -> bool:
     return bool(news.facts and "outcome" in news.facts)
+
+
+def _shared(diagnosis: Mapping[str, Any], *, share_logs: bool) -> dict[str, Any]:
+    """What may leave the host: no line of a log, nor a piece of one, unless that is wanted."""
+    told = dict(diagnosis)
+    shared = told.pop("advice_shared", "")
+    if told and not share_logs:
+        told["advice"] = shared
+        told["evidence"] = [one for one in told.get("evidence", ()) if one["source"] != "log"]
+    return told
+
+
+def _of_log(diagnosis: Mapping[str, Any]) -> dict[str, str]:
+    lines = [str(one["text"]) for one in diagnosis.get("evidence", ()) if one["source"] == "log"]
+    return {"log": lines[0]} if lines else {}
 
 
 def _facts(incident: Incident, targets: Mapping[str, Target]) -> dict[str, str]:

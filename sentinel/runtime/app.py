@@ -16,10 +16,18 @@ from typing import Any
 import structlog
 
 from sentinel import __version__
+from sentinel.adapters.cgroups import Cgroups
 from sentinel.adapters.clock import MachineClock
+from sentinel.adapters.connections import Connections
 from sentinel.adapters.docker_events import DockerEvents
 from sentinel.adapters.docker_eyes import DockerEyes
 from sentinel.adapters.docker_hands import DockerHands
+from sentinel.adapters.docker_logs import DockerLogs
+from sentinel.adapters.docker_recreate import DockerRecreation
+from sentinel.adapters.host import Host
+from sentinel.adapters.kernel_log import KernelLog
+from sentinel.adapters.nvml import Nvml
+from sentinel.adapters.proc import Proc
 from sentinel.adapters.prometheus_source import PrometheusSource
 from sentinel.adapters.systemd import Systemd
 from sentinel.adapters.target_http import TargetHttp
@@ -32,6 +40,7 @@ from sentinel.config.secrets import read_secret_file
 from sentinel.config.settings import Settings
 from sentinel.core.model.errors import Permanent
 from sentinel.core.model.moment import stamp
+from sentinel.core.recreate.port import ContainerRecreation
 from sentinel.ports import Clock, ContainerHands
 from sentinel.runtime.assemble import (
     Outside,
@@ -42,11 +51,13 @@ from sentinel.runtime.assemble import (
 from sentinel.runtime.channels import book_of
 from sentinel.runtime.configure import plan_of
 from sentinel.runtime.evidence import Evidence
+from sentinel.runtime.hostwatch import Surroundings
 from sentinel.runtime.house import House, readings_of
 from sentinel.runtime.judge import WrittenSample
 from sentinel.runtime.keep import StateDir
 from sentinel.runtime.listen import Listener
 from sentinel.runtime.loop import Loop
+from sentinel.runtime.net import Net
 from sentinel.runtime.obey import Obedience
 from sentinel.runtime.outlet import Outlet
 from sentinel.runtime.outside import Place
@@ -79,10 +90,12 @@ class App:
         env: Mapping[str, str],
         *,
         hands_of: Callable[[str], ContainerHands] = DockerHands,
+        recreation_of: Callable[[str], ContainerRecreation] = DockerRecreation,
         memory_of: Callable[[Path], Memory] = open_memory,
     ) -> None:
         self._flags, self._env = flags, env
         self._hands_of, self._memory_of = hands_of, memory_of
+        self._recreation_of = recreation_of
         self.clock: Clock = MachineClock()
         self._systemd = Systemd(env)
         self._metrics = Metrics()
@@ -99,6 +112,8 @@ class App:
         memory = self._memory_of(self._state.database)
         self._outlet = Outlet()
         self._http = TargetHttp(self.clock)
+        self._logs = Net(name="docker-logs")
+        self._logs.start()
         host = settings.docker.host
         self._evidence = Evidence(self._state.evidence, DockerEyes(host))
         self._series = SeriesFile(self._state.path / "series.snapshot", self.clock)
@@ -108,6 +123,7 @@ class App:
                 clock=self.clock,
                 eyes=DockerEyes(host),
                 hands=self._hands_of(host),
+                recreation=lambda: self._recreation_of(host),
                 http=self._http,
                 ask=self._outlet.ask,
                 send=self._outlet.send,
@@ -115,6 +131,16 @@ class App:
                 metrics=self._metrics,
                 evidence=self._evidence,
                 series=self._series,
+                logs=DockerLogs(host),
+                follow=self._logs.submit,
+                gpu_eyes=Nvml(self.clock),
+                processes=Proc(),
+                connections=Connections(),
+                around=Surroundings(
+                    eyes=Host(Cgroups().memory),
+                    kernel=KernelLog(self.clock),
+                    written_paths=[str(self._state.path)],
+                ),
                 rules_at=self._rules_at(settings),
             ),
             memory,
@@ -225,6 +251,7 @@ class App:
         with suppress(OSError):
             self._series.save_now(loop.parts.store)
         listener.stop()
+        self._logs.stop(1.0)
         api.stop(2.0)
         self._outlet.close(self._http.close)
         memory.close()

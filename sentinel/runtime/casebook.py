@@ -10,9 +10,10 @@ from datetime import datetime
 
 from sentinel.core.alerting.advance import ActiveAlert, Transition
 from sentinel.core.alerting.damp import FREE, WINDOW, Damper
-from sentinel.core.diagnosis.cause import CAUSES
+from sentinel.core.diagnosis.diagnose import Diagnosis
+from sentinel.core.diagnosis.weigh import outweighs
 from sentinel.core.model.incident import Incident, Subject, incident_number
-from sentinel.core.model.launch import Ending
+from sentinel.core.model.moment import stamp_or_none
 from sentinel.core.policy.subject import subject_of, worst
 from sentinel.runtime.history import History
 from sentinel.runtime.plan import Plan
@@ -163,29 +164,35 @@ class Casebook:
             elif now - incident.quiet_since >= self.plan.group_interval:
                 self._resolve(case, now, changes)
 
-    def diagnose(self, case: Case, ending: Ending, now: datetime) -> None:
-        """Name the cause once, from how the container ended."""
-        if case.incident.diagnosis.get("cause") == ending.cause:
-            return
-        cause = CAUSES[ending.cause]
+    def diagnose(
+        self, case: Case, found: Diagnosis, launched_at: datetime | None, now: datetime
+    ) -> None:
+        """Name the cause, unless what was said before outweighs it. A new cause is said once."""
+        known = case.incident.diagnosis
+        launched = stamp_or_none(launched_at)
+        later = launched is not None and launched > str(known.get("launched_at") or "")
         diagnosis = {
-            "cause": cause.name,
-            "kind": cause.kind,
-            "says": cause.says,
-            "evidence": ending.because,
-            "restart_helps": cause.restart_helps,
+            **found.as_json(),
+            "advice_shared": found.shared_advice,
+            "launched_at": launched,
         }
+        if known == diagnosis or not outweighs(found, known, of_a_later_launch=later):
+            return
         self._incidents.diagnose(case.incident.number, diagnosis)
         self._refresh_incident(case)
+        if known.get("cause") == found.cause and not later:
+            return
+        line = next((one.text for one in found.evidence if one.source == "log"), None)
         self._history.write(
             events.DIAGNOSIS_MADE,
-            f"{cause.name}: {cause.says}",
+            f"{found.cause}: {found.says}",
             at=now,
             target=case.incident.subject.name,
             incident=case.incident.number,
-            cause=cause.name,
-            evidence=ending.because,
-            log_line=ending.log_line or None,
+            cause=found.cause,
+            confidence=round(found.confidence, 2),
+            evidence=next((one.text for one in found.evidence if one.source != "log"), None),
+            log_line=line,
         )
 
     def case_of(self, subject: Subject) -> Case | None:
@@ -197,6 +204,14 @@ class Casebook:
     def refresh_incident(self, number: int) -> None:
         if number in self.cases:
             self._refresh_incident(self.cases[number])
+
+    def open(self, subject: Subject, severity: str, because: str, now: datetime) -> int:
+        """The number of its open incident; opened for something other than an alert if need be."""
+        incident, is_new = self._incidents.open_for(subject, severity, now)
+        self.cases.setdefault(incident.number, Case(incident=incident))
+        if is_new:
+            self._write_opened(incident, because, now)
+        return incident.number
 
     def _case_of(
         self, alert: ActiveAlert, kind: str, targets: Mapping[str, Target], now: datetime
@@ -215,7 +230,7 @@ class Casebook:
         incident, is_new = self._incidents.open_for(subject, severity, now)
         self._incidents.hold_alerts(incident.number, [alert.alertname])
         if is_new:
-            self._opened(incident, alert, now)
+            self._opened(incident, alert, targets, now)
         case = self.cases.setdefault(incident.number, Case(incident=incident))
         if worst(case.incident.severity, severity) != case.incident.severity:
             self._incidents.set_severity(incident.number, severity)
@@ -228,13 +243,28 @@ class Casebook:
         }
         return subject_of(alert.labels, instances, self.plan.host)
 
-    def _opened(self, incident: Incident, alert: ActiveAlert, now: datetime) -> None:
+    def _opened(
+        self,
+        incident: Incident,
+        alert: ActiveAlert,
+        targets: Mapping[str, Target],
+        now: datetime,
+    ) -> None:
         subject = incident.subject
         if subject.kind == "target":
             self._incidents.adopt(incident.number, subject.name, now)
+            target = targets.get(subject.name)
+            launch = target.at_issue if target else None
+            changed = self._memory.launches.changed(launch) if launch else []
+            self._incidents.set_changed(incident.number, changed)
+        says = f"{alert.alertname} is the first alert of {subject.kind} {subject.name}"
+        self._write_opened(incident, says, now)
+
+    def _write_opened(self, incident: Incident, because: str, now: datetime) -> None:
+        subject = incident.subject
         self._history.write(
             events.INCIDENT_OPENED,
-            f"{alert.alertname} is the first alert of {subject.kind} {subject.name}",
+            because,
             at=now,
             target=subject.name if subject.kind == "target" else None,
             incident=incident.number,

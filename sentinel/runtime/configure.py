@@ -22,7 +22,7 @@ from sentinel.core.model.intent import Action
 from sentinel.core.policy.discover import Sieve
 from sentinel.core.policy.guard import Budget, ManyFailing
 from sentinel.core.policy.remedy import Remedy, Rung
-from sentinel.core.policy.state import Patience
+from sentinel.core.policy.witness import Patience
 from sentinel.runtime.plan import Plan, TargetPlan
 from sentinel.runtime.routing import inhibit_rules_of, intervals_of, route_of
 
@@ -44,6 +44,8 @@ def plan_of(loaded: Loaded, env: Mapping[str, str]) -> Plan:
         looks_default=settings.targets.by_default,
         target=_targets(settings, env),
         pool_of=_pools(settings),
+        min_healthy={name: pool.min_healthy for name, pool in settings.pools.items()},
+        maintenance=[(each.time_interval, each.targets) for each in settings.maintenance],
         scrape_interval=shared.scrape_interval,
         scrape_timeout=shared.scrape_timeout,
         evaluation_interval=shared.evaluation_interval,
@@ -171,6 +173,7 @@ def _pools(settings: Settings) -> Callable[[str], str | None]:
 def _remedy(setting: RemedySetting) -> Remedy:
     return Remedy(
         match=setting.matchers,
+        name=setting.name or "",
         mode=setting.mode,
         ladder=tuple(
             Rung(

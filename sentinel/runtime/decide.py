@@ -5,29 +5,31 @@ Nothing is done here: a decision ends as a row in the journal, or as a record of
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import datetime
 
-from sentinel.core.alerting.advance import ActiveAlert
-from sentinel.core.model.container import Status
+from sentinel import __version__
 from sentinel.core.model.intent import STEPS, Action, Intent, Mode, Outcome, Wish, strictest
 from sentinel.core.model.record import SENTINEL
-from sentinel.core.model.target import Completion, State
-from sentinel.core.policy.guard import BEFORE_A_STEP, Held, Situation, holds
-from sentinel.core.policy.remedy import Rung, next_rung, remedy_for
-from sentinel.core.policy.subject import SEVERITIES
+from sentinel.core.model.target import Completion
+from sentinel.core.policy.change import Change
+from sentinel.core.policy.guard import (
+    BEFORE_A_STEP,
+    BEFORE_THE_FIRST,
+    Held,
+    Situation,
+    holds,
+)
 from sentinel.runtime.casebook import Case, Casebook
+from sentinel.runtime.choose import Chooser, Step
+from sentinel.runtime.circumstances import Background, Circumstances
 from sentinel.runtime.history import History
 from sentinel.runtime.plan import Plan
-from sentinel.runtime.posted import is_posted
+from sentinel.runtime.prospects import Prospects
 from sentinel.runtime.target import Target
-from sentinel.store.journal import Pause
 from sentinel.store.memory import Memory
 from sentinel.telemetry import events
 
-_DAY = timedelta(days=1)
-_UP = (Status.RUNNING, Status.PAUSED)
-_UNWELL = (State.FAILED, State.HUNG)
+_SILENT = ("external_alert", "unconfirmed")  # held without a message of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,26 +44,25 @@ class Decision:
     intent: Intent | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Background:
-    """What guards look at that is the same for every target."""
-
-    recent: Sequence[Intent]
-    open: Sequence[Intent]
-    pauses: Sequence[Pause]
-    stop_file: str | None
-
-
 class Decider:
-    def __init__(self, memory: Memory, history: History, casebook: Casebook, plan: Plan) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        history: History,
+        casebook: Casebook,
+        plan: Plan,
+        circumstances: Circumstances,
+        prospects: Prospects,
+    ) -> None:
         self._memory, self._history, self._casebook = memory, history, casebook
+        self.circumstances, self.prospects = circumstances, prospects
+        self.chooser = Chooser(memory, casebook, circumstances)
         self.plan = plan
-        self.failing: dict[str, datetime] = {}
-        self._told: dict[int, tuple[str, tuple[str, ...]]] = {}
+        self._told: dict[int, set[tuple[str, tuple[str, ...]]]] = {}
 
     def decide(self, targets: Mapping[str, Target], now: datetime) -> list[Decision]:
         made: list[Decision] = []
-        self.failing = {n: t.failing_since for n, t in targets.items() if t.failing_since}
+        self.circumstances.targets = targets
         for case in list(self._casebook.cases.values()):
             subject = case.incident.subject
             target = targets.get(subject.name) if subject.kind == "target" else None
@@ -70,12 +71,18 @@ class Decider:
                 made.append(decision)
         return made
 
-    def guards_before_step(self, intent: Intent, target: Target, now: datetime) -> tuple[Held, ...]:
+    def guards_before_step(
+        self, intent: Intent, target: Target | None, now: datetime
+    ) -> tuple[Held, ...]:
         """The guards that are asked again just before each step."""
-        situation = self.situation(target, intent.wish.action, intent.wish.mode, now)
-        asked = BEFORE_A_STEP
-        if self._memory.is_whole and any(step.started_at for step in intent.steps):
+        if target is None:
+            situation = self.circumstances.without_target(intent, now, self.plan)
+        else:
+            situation = self.situation(target, intent.wish.action, intent.wish.mode, now)
+        asked = BEFORE_A_STEP if intent.has_begun else BEFORE_THE_FIRST
+        if self._memory.is_whole and intent.has_begun:
             asked -= {"journal_unreadable"}  # it was written down: better done than half done
+        asked -= set(intent.wish.forced)
         return tuple(held for held in holds(situation) if held.guard in asked)
 
     def unproved(self, targets: Mapping[str, Target]) -> frozenset[str]:
@@ -101,55 +108,34 @@ class Decider:
         if strictest(mode, intent.wish.mode) is not intent.wish.mode:
             return f"the mode is {mode} now"
         case = self._casebook.cases.get(intent.wish.incident)
-        if case is None or not case.firing:
+        if intent.wish.action is not Action.RESTORE and (case is None or not case.firing):
             return "no alert asks for it any more"
         return ""
 
     def background(self, now: datetime) -> Background:
         """What is the same for every target, until something is written down."""
-        journal = self._memory.journal
-        return Background(
-            recent=journal.since(now - _DAY),
-            open=journal.open(),
-            pauses=journal.pauses(now),
-            stop_file=next((path for path in self.plan.stop_files if Path(path).exists()), None),
-        )
+        return self.circumstances.background(self.plan, now)
 
-    def situation(
+    def situation(  # noqa: PLR0913 - what a situation depends on
         self,
         target: Target,
         action: Action,
         mode: Mode,
         now: datetime,
         known: Background | None = None,
+        *,
+        change: Change | None = None,
+        only_posted: bool = False,
     ) -> Situation:
-        known = known or self.background(now)
-        pause = next((p for p in known.pauses if p.target in (None, target.name)), None)
-        mine = [
-            intent
-            for intent in known.open
-            if target.name == intent.wish.target or target.container.id == intent.wish.container_id
-        ]
-        return Situation(
-            now=now,
-            target=target.name,
-            action=action,
-            mode=mode,
-            state=target.standing.state,
-            ending=target.launch.ending if target.launch else None,
-            running=target.container.status in _UP,
-            paused_by=pause.by if pause else None,
-            paused_until=pause.until if pause else None,
-            stop_file=known.stop_file,
-            open_intent=mine[0] if mine else None,
-            recent=known.recent,
-            launches=self._memory.launches.since(target.name, now - _DAY),
-            failing=self.failing,
-            many_failing=self.plan.many_failing,
-            container_gone=target.is_gone,
-            cooldown=self.plan.cooldown,
-            budget=self.plan.budget,
-            journal_trouble=self._memory.trouble,
+        return self.circumstances.of(
+            target,
+            action,
+            mode,
+            now,
+            self.plan,
+            known=known,
+            change=change,
+            only_posted=only_posted,
         )
 
     def _for_case(self, case: Case, target: Target | None, now: datetime) -> Decision | None:
@@ -157,61 +143,66 @@ class Decider:
         if any(intent.closed_at is None for intent in tried):
             self._forget(case, target)
             return None
-        found = self._next(case, target, tried)
-        if found is None:
+        step = self.chooser.step_for(case, target, self.plan, now)
+        if step is None:
             self._forget(case, target)
             return self._call(case, tried, now) if _in_vain(tried) else None
-        rung, alertname, mode = found
-        if rung.action is Action.PAGE or rung.action not in STEPS or target is None:
-            return self._call(case, tried, now)
-        return self._weigh(case, target, rung, alertname, mode, now)
-
-    def _next(
-        self, case: Case, target: Target | None, tried: Sequence[Intent]
-    ) -> tuple[Rung, str, Mode | None] | None:
-        """The next rung for the worst alert that has a remedy."""
-
-        def rank(severity: str) -> int:
-            return SEVERITIES.index(severity) if severity in SEVERITIES else 1
-
-        counted = [alert for alert in case.firing if self._reaches_a_ladder(alert, target)]
-        firing = sorted(counted, key=lambda a: -rank(a.labels.get("severity", "")))
-        for alert in firing:
-            remedy = remedy_for(alert.labels, self.plan.remedies)
-            rung = next_rung(remedy, tried) if remedy else None
-            if remedy is not None and rung is not None:
-                mode = strictest(Mode.ACT, remedy.mode, rung.mode)
-                return rung, alert.alertname, mode
-        return None
-
-    def _reaches_a_ladder(self, alert: ActiveAlert, target: Target | None) -> bool:
-        """What others post does only if that is wanted, and if our own witnesses agree."""
-        if not is_posted(alert):
-            return True
-        agrees = target is not None and (target.crashed or target.standing.state in _UNWELL)
-        return self.plan.accept_external and agrees
+        action = step.rung.action
+        if action is Action.PAGE or action not in STEPS or target is None:
+            return None if step.is_posted else self._call(case, tried, now)
+        wanted = self.chooser.wanted(target, action, step.rung, step.cause)
+        change = self.prospects.of(target, wanted) if wanted is not None else None
+        if wanted is not None and change is None and not self.prospects.failed(target):
+            return None  # it is being looked at; a turn follows
+        if action is Action.RESTART and change is not None and change.refusals:
+            change = None  # then it is started again as it is
+        if wanted is not None and action is not Action.RESTART and change is None:
+            return None
+        return self._weigh(case, target, step, change, now)
 
     def _weigh(
+        self, case: Case, target: Target, step: Step, change: Change | None, now: datetime
+    ) -> Decision | None:
+        action = step.rung.action
+        mode = strictest(self.plan.target(target.name).mode, step.mode)
+        situation = self.situation(
+            target, action, mode, now, change=change, only_posted=step.is_posted
+        )
+        held = holds(situation)
+        target.held_action, target.held = action, held
+        because = f"{step.alertname}: {target.standing.because}"
+        if action is not Action.RESTART and change is not None and change.edited is not None:
+            because += f"; {_in_words(change)}"
+        if not held or (mode is Mode.APPROVE and [h.guard for h in held] == ["mode"]):
+            return self._write_down(case, target, step, mode, because, change, now)
+        return self._hold(case, target, step, held, because, change, now)
+
+    def _hold(  # noqa: PLR0913, PLR0917 - what a refusal is told with
         self,
         case: Case,
         target: Target,
-        rung: Rung,
-        alertname: str,
-        mode: Mode | None,
+        step: Step,
+        held: Sequence[Held],
+        because: str,
+        change: Change | None,
         now: datetime,
     ) -> Decision | None:
-        mode = strictest(self.plan.target(target.name).mode, mode)
-        situation = self.situation(target, rung.action, mode, now)
-        held = holds(situation)
-        target.held_action, target.held = rung.action, held
-        because = f"{alertname}: {target.standing.because}"
-        if not held or (mode is Mode.APPROVE and [h.guard for h in held] == ["mode"]):
-            return self._write_down(case, target, rung, mode, because, now)
-        first = held[0]
-        says = (rung.action, tuple(h.guard for h in held))
-        if self._told.get(case.incident.number) == says:
-            return None
-        self._told[case.incident.number] = says
+        first, action = held[0], step.rung.action
+        says = (action, tuple(h.guard for h in held))
+        told = self._told.setdefault(case.incident.number, set())
+        if says in told:
+            return None  # also where guards take turns, as in a crash loop
+        told.add(says)
+        if first.guard not in _SILENT:
+            self._memory.scorecard.note(
+                target=target.name,
+                incident=case.incident.number,
+                remedy=step.remedy.title,
+                action=action,
+                guard=first.guard,
+                deadline=now + (step.rung.deadline or self.plan.verify_within),
+                now=now,
+            )
         if first.guard == "many_failing":
             self._call(case, (), now, first.because)
         self._history.write(
@@ -220,51 +211,84 @@ class Decider:
             at=now,
             target=target.name,
             incident=case.incident.number,
-            action=rung.action,
+            action=action,
             guard=first.guard,
-            would=f"{rung.action} because {because}",
+            remedy=step.remedy.title,
+            would=f"{action} because {because}",
+            patch=change.patch or None if change is not None else None,
         )
+        if first.guard in _SILENT:
+            return None
         return Decision(
-            case=case, action=rung.action, kind="held", because=first.because, guard=first.guard
+            case=case, action=action, kind="held", because=first.because, guard=first.guard
         )
 
-    def _write_down(
-        self, case: Case, target: Target, rung: Rung, mode: Mode, because: str, now: datetime
+    def _write_down(  # noqa: PLR0913, PLR0917 - what an intent is made of
+        self,
+        case: Case,
+        target: Target,
+        step: Step,
+        mode: Mode,
+        because: str,
+        change: Change | None,
+        now: datetime,
     ) -> Decision | None:
         if target.container.started_at is None:
             return None
+        action = step.rung.action
         wish = Wish(
             target=target.name,
-            action=rung.action,
+            action=action,
             mode=mode,
             because=because,
             by=SENTINEL,
             container_id=target.container.id,
             saw_started_at=target.container.started_at,
             incident=case.incident.number,
+            cause=step.cause,
+            remedy=step.remedy.title,
+            limit=change.limit if change is not None else None,
+            restores=change is not None and action is not Action.LOWER_MAX_NUM_SEQS,
+            within=step.rung.deadline,
         )
-        journal = self._memory.journal
-        if mode is Mode.APPROVE:
-            intent = journal.propose(wish, now, now + self.plan.approval_expires)
-            kind, event = "proposed", events.INTENT_PROPOSED
-        else:
-            intent = journal.reserve(wish, now)
-            kind, event = "reserved", events.INTENT_RESERVED
+        intent = self.write_down(wish, change, now)
         if intent is None:
             return None
         target.held_action, target.held = None, ()
         self._told.pop(case.incident.number, None)
+        kind = "proposed" if intent.reserved_at is None else "reserved"
+        return Decision(case=case, action=action, kind=kind, because=because, intent=intent)
+
+    def write_down(self, wish: Wish, change: Change | None, now: datetime) -> Intent | None:
+        """Into the journal and the history; None if something is being done already."""
+        journal = self._memory.journal
+        if wish.mode is Mode.APPROVE:
+            intent = journal.propose(wish, now, now + self.plan.approval_expires)
+            event = events.INTENT_PROPOSED
+        else:
+            intent, event = journal.reserve(wish, now), events.INTENT_RESERVED
+        if intent is None:
+            return None
+        diff = change.diff if change is not None else ()
+        if diff:
+            journal.differ(intent, diff)
         self._history.write(
             event,
-            because,
+            wish.because,
             at=now,
-            target=target.name,
-            incident=case.incident.number,
+            target=wish.target,
+            incident=wish.incident,
+            by=wish.by,
             intent=intent.id,
-            action=rung.action,
-            mode=mode,
+            action=wish.action,
+            mode=wish.mode,
+            remedy=wish.remedy or None,
+            diff=list(diff) or None,
+            forced=list(wish.forced) or None,
+            config=self.plan.fingerprint[:12] or None,
+            version=__version__,
         )
-        return Decision(case=case, action=rung.action, kind=kind, because=because, intent=intent)
+        return intent
 
     def _call(
         self, case: Case, tried: Sequence[Intent], now: datetime, why: str = ""
@@ -287,6 +311,11 @@ class Decider:
         self._told.pop(case.incident.number, None)
         if target is not None:
             target.held_action, target.held = None, ()
+
+
+def _in_words(change: Change) -> str:
+    before, after = (line.partition(": ")[2] for line in change.diff)
+    return f"{before} → {after}: {change.because}"
 
 
 def _says_something(probe: Completion | None) -> bool:

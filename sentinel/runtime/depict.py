@@ -4,7 +4,7 @@ The shapes are the contract's. What is unknown is null; nothing is computed here
 decision depends on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,10 +33,12 @@ class Painter:
         casebook: Casebook,
         dispatch: Dispatch,
         explainer: Explainer,
+        gpus_of: Callable[[str], list[str]],
         daemon: Json,
     ) -> None:
         self._memory, self._casebook, self._explainer = memory, casebook, explainer
-        self._dispatch = dispatch
+        self._dispatch, self._gpus_of = dispatch, gpus_of
+        self._summaries: dict[str, tuple[tuple[float, datetime], str | None]] = {}
         self._daemon = daemon  # version, started_at: what never changes while it runs
 
     def paint(
@@ -48,6 +50,8 @@ class Painter:
         now: datetime,
     ) -> Snapshot:
         standing = [alert for alert in alerts if alert.state != "resolved"]
+        if not standing:
+            self._summaries.clear()
         board = self._dispatch.board(now)
         pauses = [p for p in self._memory.journal.pauses(now) if p.target is None]
         ordered = [targets[name] for name in sorted(targets)]
@@ -67,7 +71,7 @@ class Painter:
                 "problems": list(problems),
             },
             board=board,
-            explain=self._explainer.explain_all(plan, ordered, standing, now),
+            explain=self._explainer.explanations(plan, ordered, standing, now),
         )
 
     def _alerts(self, standing: Sequence[ActiveAlert], board: Board) -> list[Json]:
@@ -76,7 +80,15 @@ class Painter:
         told = [(a, by_print.get(self._dispatch.print_of(a))) for a in standing]
         posted = [each for each in board.alerts if each.alert.origin == "posted"]
         told += [(active_of(each.alert, board.at), each) for each in posted]
-        return [_alert(alert, stands) for alert, stands in told]
+        return [_alert(alert, stands, self._summary(alert)) for alert, stands in told]
+
+    def _summary(self, alert: ActiveAlert) -> str | None:
+        """Written anew only with another value: most alerts say the same at every turn."""
+        known = self._summaries.get(alert.key)
+        if known is None or known[0] != (alert.value, alert.active_at):
+            known = (alert.value, alert.active_at), alert.annotations.get("summary")
+            self._summaries[alert.key] = known
+        return known[1]
 
     def _target(self, target: Target, plan: Plan) -> Json:
         case = self._casebook.case_of_target(target.name)
@@ -95,7 +107,7 @@ class Painter:
             "waiting": _count(load.waiting),
             "kv_cache_usage_ratio": load.kv_usage,
             "ttft_p99_seconds": target.ttft_p99,
-            "gpus": list(target.container.devices),
+            "gpus": self._gpus_of(target.name),
             "last_action": _last_action(last),
             "held": [_held(target.held_action, held) for held in target.held],
             "incident": case.incident.id if case else None,
@@ -126,7 +138,7 @@ def _held(action: str | None, held: Held) -> Json:
     }
 
 
-def _alert(alert: ActiveAlert, stands: Standing | None) -> Json:
+def _alert(alert: ActiveAlert, stands: Standing | None, summary: str | None) -> Json:
     return {
         "alertname": alert.alertname,
         "state": alert.state,
@@ -136,7 +148,7 @@ def _alert(alert: ActiveAlert, stands: Standing | None) -> Json:
         "value": alert.value,
         "silenced": bool(stands and stands.silenced_by),
         "inhibited": bool(stands and stands.inhibited_by),
-        "summary": alert.annotations.get("summary"),
+        "summary": summary,
     }
 
 

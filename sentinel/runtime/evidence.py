@@ -72,6 +72,12 @@ class Evidence:
         saved = (self._part(folder / f"{scene.intent}-{n}", read) for n, read in parts.items())
         return [name for name in saved if name]
 
+    def log_of(self, container_id: str) -> str:
+        """The end of its log; empty if it cannot be had. Of the lane of the hands, as all here."""
+        with contextlib.suppress(SentinelError):
+            return self._engine.log_tail(container_id, lines=_LOG_LINES)
+        return ""
+
     def prune(self, now: datetime) -> None:
         """What is too old goes, and then the oldest until the rest fits."""
         if not self._folder.is_dir():

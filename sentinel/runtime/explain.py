@@ -1,7 +1,7 @@
 """Why a target is in its state and what would be done about it, as people and programs ask.
 
 Says the same of a healthy target: which rules watch it, which remedy would apply, and which
-guards would hold it. Nothing is decided here.
+guards would hold it. Nothing is decided here, and nothing is put together before somebody asks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,37 +14,45 @@ from sentinel.core.model.intent import Action, Intent, Mode, strictest
 from sentinel.core.model.moment import stamp, stamp_or_none
 from sentinel.core.model.target import State
 from sentinel.core.policy.guard import CLEAR, GUARDS, Held, holds
-from sentinel.core.policy.remedy import Remedy, Rung, next_rung, remedy_for
+from sentinel.core.policy.remedy import Remedy, Rung, Trial, next_rung, remedy_for
 from sentinel.runtime.casebook import Casebook
-from sentinel.runtime.decide import Background, Decider
+from sentinel.runtime.circumstances import Background
+from sentinel.runtime.decide import Decider
+from sentinel.runtime.explanations import Explanations
+from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.target import Target
+from sentinel.runtime.witnesses import witnesses_of
 from sentinel.store.memory import Memory
 
 Json = dict[str, Any]
 _UNWELL = (State.FAILED, State.HUNG)
+_ANEW = (Action.LOWER_MAX_NUM_SEQS, Action.RESTORE)
 
 
 class Explainer:
-    def __init__(self, memory: Memory, casebook: Casebook, decider: Decider) -> None:
+    def __init__(self, memory: Memory, casebook: Casebook, decider: Decider, inbox: Inbox) -> None:
         self._memory, self._casebook, self._decider = memory, casebook, decider
+        self._inbox = inbox
         self._groups: Sequence[RuleGroup] | None = None
         self._rules: dict[str, AlertRule] = {}
 
-    def explain_all(
+    def explanations(
         self,
         plan: Plan,
         targets: Sequence[Target],
         alerts: Sequence[ActiveAlert],
         now: datetime,
-    ) -> dict[str, Json]:
-        if self._groups is not plan.rules:
-            self._groups, self._rules = plan.rules, dict(_rules_about_targets(plan.rules))
-        known = self._decider.background(now)
-        mine: dict[str, list[ActiveAlert]] = {}
-        for alert in alerts:
-            mine.setdefault(alert.labels.get("target", ""), []).append(alert)
-        return {t.name: self._one(t, plan, mine.get(t.name, []), known, now) for t in targets}
+    ) -> Explanations:
+        by_name = {target.name: target for target in targets}
+
+        def build(name: str) -> Json:
+            if self._groups is not plan.rules:
+                self._groups, self._rules = plan.rules, dict(_rules_about_targets(plan.rules))
+            mine = [alert for alert in alerts if alert.labels.get("target", "") == name]
+            return self._one(by_name[name], plan, mine, self._decider.background(now), now)
+
+        return Explanations(by_name.keys(), build, self._inbox.put_question)
 
     def _one(
         self,
@@ -56,12 +64,19 @@ class Explainer:
     ) -> Json:
         case = self._casebook.case_of_target(target.name)
         tried = self._memory.journal.of_incident(case.incident.number) if case else ()
-        remedy = _remedy(target, plan, alerts)
-        rung = next_rung(remedy, tried) if remedy else None
-        action = target.held_action or (rung.action if rung else None)
+        step = self._decider.chooser.step_for(case, target, plan, now) if case else None
+        remedy = step.remedy if step else _remedy(target, plan, alerts)
+        rung = step.rung if step else _first(remedy, tried)
+        action = Action(target.held_action or (rung.action if rung else Action.RESTART))
         mode = strictest(plan.target(target.name).mode, *_modes(remedy, rung))
         situation = self._decider.situation(
-            target, Action(action or Action.RESTART), mode, now, known
+            target,
+            action,
+            mode,
+            now,
+            known,
+            change=self._decider.prospects.known(target) if action in _ANEW else None,
+            only_posted=step.is_posted if step else False,
         )
         holding = {held.guard: held for held in (*holds(situation), *target.held)}
         return {
@@ -69,7 +84,7 @@ class Explainer:
             "state": target.standing.state,
             "since": stamp(target.since),
             "because": target.standing.because,
-            "witnesses": _witnesses(target),
+            "witnesses": witnesses_of(target),
             "rules": [*self._active(alerts), *self._inactive(alerts)],
             "remedy": {
                 "match": [str(matcher) for matcher in remedy.match] if remedy else [],
@@ -118,6 +133,10 @@ def _rules_about_targets(groups: Sequence[RuleGroup]) -> Iterator[tuple[str, Ale
                 word in rule.expr.text for word in ("target", "vllm:", "container")
             ):
                 yield rule.id, rule
+
+
+def _first(remedy: Remedy | None, tried: Sequence[Intent]) -> Rung | None:
+    return next_rung(remedy, Trial(tried=tried)) if remedy is not None else None
 
 
 def _remedy(target: Target, plan: Plan, alerts: Sequence[ActiveAlert]) -> Remedy | None:
@@ -185,25 +204,3 @@ def _next(
 
 def _step(what: str | None, at: datetime | None, because: str) -> Json:
     return {"what": what, "at": stamp_or_none(at), "because": because}
-
-
-def _witnesses(target: Target) -> list[Json]:
-    container = target.container
-    says = str(container.status)
-    if container.exit_code is not None and not container.is_up:
-        says += f", exit code {container.exit_code}"
-    found: list[Json] = [{"name": "container", "says": says, "at": stamp(target.seen_at)}]
-    for name, answer in (("scrape", target.scrape), ("health", target.health)):
-        if answer is not None:
-            told = answer.says or answer.failure if answer.failure else str(answer.status)
-            found.append({"name": name, "says": told, "at": stamp(answer.at)})
-    if target.probe is not None:
-        says = "a completion" if target.probe.ok else f"no completion: {target.probe.says}"
-        found.append({"name": "probe", "says": says, "at": stamp(target.probe.at)})
-    if target.progress_at is not None and target.progress:
-        found.append({"name": "progress", "says": "last change", "at": stamp(target.progress_at)})
-    if target.launch is not None and target.launch.ending is not None:
-        ending = target.launch.ending
-        at = stamp_or_none(ending.at)
-        found.append({"name": "ending", "says": f"{ending.cause}: {ending.because}", "at": at})
-    return found

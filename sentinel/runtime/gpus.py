@@ -4,9 +4,10 @@ The driver may never answer: then its series end, it is said to be hung, and not
 On a host without GPUs there are no series and there is no problem.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 import structlog
 
@@ -16,6 +17,8 @@ from sentinel.core.gpu.mapping import given_to, used_by, wants_gpus
 from sentinel.core.gpu.owner import Owner
 from sentinel.core.gpu.reading import Driver, HostGpus
 from sentinel.core.gpu.roster import Roster
+from sentinel.core.gpu.xid import label_of
+from sentinel.core.host.kernel_log import KernelXid, bus_of
 from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
 from sentinel.core.model.source import Frame
@@ -99,6 +102,8 @@ class Gpus:
         self._refused: dict[str, object] = {}  # by target: the launch whose log said so
         self._frame: Frame = []
         self._due_at: datetime | None = None
+        self._asked_tick = 0.0  # monotonic: when the last look began
+        self._holders: tuple[float, frozenset[str]] = 0.0, frozenset()  # containers, as of then
         self._complained: list[str] = []
 
     def ask_if_due(self, targets: Mapping[str, Target], now: datetime) -> None:
@@ -111,7 +116,7 @@ class Gpus:
             return
         if self._host.state in _ABSENT and self._due_at is not None and now < self._due_at:
             return
-        self._due_at = now + _ABSENT_AGAIN
+        self._due_at, self._asked_tick = now + _ABSENT_AGAIN, monotonic
         mains = {
             target.container.id: target.container.pid
             for target in targets.values()
@@ -121,17 +126,39 @@ class Gpus:
             lambda: look(self._eyes, self._processes, mains),
             now=monotonic,
             deadline=_DEADLINE if self._host.state is Driver.OK else _OPENING,
-            deliver=lambda answer: self._inbox.put_sample(lambda: self.looked(answer)),
+            deliver=lambda answer: self._inbox.put_question(lambda: self.looked(answer)),
         )
+
+    @property
+    def driver(self) -> str:
+        """Its version; empty where it is not known."""
+        return self._host.driver or ""
 
     def of_target(self, name: str) -> list[str]:
         """UUIDs of the GPUs that a target uses, as far as that is known."""
         return list(self._of.get(name, ()))
 
+    def are_held_by(self, container_ids: Collection[str], since: float) -> bool:
+        """Whether one of them still has a process on a GPU, or nobody has looked since then.
+
+        Only of containers that were seen on a GPU, while the driver can be asked.
+        """
+        if self._host.state is not Driver.OK or self._proven.keys().isdisjoint(container_ids):
+            return False
+        tick, holders = self._holders
+        return tick < since or not holders.isdisjoint(container_ids)
+
     def read_log(self, target: Target, log: str) -> None:
         """The end of a target's log: it may say that its GPUs are gone."""
         if is_refused(log):
             self._refused[target.name] = target.key
+
+    def hear_kernel(self, xids: Sequence[KernelXid]) -> None:
+        """The kernel logs Xids also while the driver answers nobody."""
+        uuids = {bus_of(gpu.bus_id): gpu.uuid for gpu in self._roster.gpus if gpu.bus_id}
+        known = [(uuids[each.bus], label_of(each.xid)) for each in xids if each.bus in uuids]
+        if news := self._roster.hear(known):
+            self._remember(news)
 
     def problems(self) -> list[str]:
         found, host = [], self._host
@@ -170,6 +197,8 @@ class Gpus:
         up = {t.container.id for t in self._targets.values() if t.container.is_up}
         ended = self._proven.keys() - up
         xids = self._roster.see(seen.host, seen.owners, ended, self._clock.monotonic())
+        holders = (owner.containers for owner in seen.owners.values())
+        self._holders = self._asked_tick, frozenset(chain.from_iterable(holders))
         if seen.host.state is Driver.OK:
             self._map(seen.owners)
         self._publish(now)

@@ -16,10 +16,11 @@ from sentinel.core.model.command import Command
 from sentinel.core.model.errors import Ambiguous, Transient
 from sentinel.ports import Clock
 from sentinel.runtime.inbox import Inbox
+from sentinel.runtime.order import Later
 from sentinel.store.picture import Reader
 from sentinel.telemetry.metrics import Metrics, Reading
 
-Obey = Callable[[Command], dict[str, Any]]
+Obey = Callable[[Command], dict[str, Any] | Later]
 Answer = dict[str, Any] | BaseException
 
 
@@ -68,7 +69,7 @@ class House:
             try:
                 done = self.obey(command)
                 self._board = self.board_of()  # who asks next sees what this one did
-                box.put(done)
+                done.then(box.put) if isinstance(done, Later) else box.put(done)
             except BaseException as error:  # noqa: BLE001 - handed to who asked
                 box.put(error)
 

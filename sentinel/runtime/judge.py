@@ -12,7 +12,10 @@ from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
 from sentinel.core.model.source import Frame
 from sentinel.core.model.target import State, Traffic
-from sentinel.core.policy.state import Witnesses, is_crashed, judge
+from sentinel.core.policy.state import is_crashed, judge
+from sentinel.core.policy.witness import Witnesses
+from sentinel.core.recreate.arguments import Found, max_num_seqs_of
+from sentinel.core.recreate.commandline import CommandLine
 from sentinel.runtime.act import Actor
 from sentinel.runtime.history import History
 from sentinel.runtime.plan import Plan
@@ -25,7 +28,11 @@ _UP = (State.IDLE, State.SERVING, State.SATURATED, State.SLEEPING)
 _REMEMBERED = timedelta(hours=6)
 _TOO_OFTEN = 2  # remedies that failed within that time
 _STARTS_LEARNED = 10
+_NEVER_SLOW = timedelta(
+    minutes=1
+)  # a start within it is told to nobody, however short those before were
 _BEGINNING = (State.STARTING, State.RESTARTING)
+_PRODUCER = "kv_producer"  # of disaggregated prefill: others write the tokens
 WrittenSample = tuple[str, Mapping[str, str], float]
 
 
@@ -35,7 +42,8 @@ class Judge:
         self._history, self._actor = history, actor
         self._frames: dict[str, tuple[tuple[object, ...], Frame, object]] = {}
         self._in_vain: frozenset[str] = frozenset()
-        self._starts: dict[str, tuple[object, float]] = {}
+        self._starts: dict[str, tuple[object, timedelta | None]] = {}
+        self._limits: dict[str, tuple[tuple[str, ...], int | None]] = {}
         self.published: list[WrittenSample] = []  # what this turn said of all targets
 
     def judge(self, watch: Watch, plan: Plan, now: datetime) -> None:
@@ -50,9 +58,7 @@ class Judge:
         launch = target.launch
         if launch is None or launch.ready_at is not None or launch.ending is not None:
             return
-        scraped = target.scrape is not None and target.scrape.ok
-        healthy = target.health is not None and target.health.ok
-        if scraped and healthy:
+        if _is_ready(target):
             self._memory.launches.ready(launch, target.model, now)
             target.launch = replace(launch, ready_at=now)
 
@@ -62,6 +68,7 @@ class Judge:
             launch=target.launch,
             previous_ending=target.previous_ending,
             own_step=self._actor.step_of(target),
+            told_to_stop_at=target.told_to_stop_at,
             engine_lost_at=watch.lost_at,
             engine_back_at=watch.back_at,
             scrape=target.scrape,
@@ -69,10 +76,15 @@ class Judge:
             health=target.health,
             dead_since=target.dead_since,
             load=target.load,
-            progress_at=target.progress_at,
+            engines=target.engines,
             probe=target.probe,
+            connections=target.connections,
+            power=target.power,
+            loading=target.loading,
+            start_expected=self._learned_start(target),
             patience=plan.target(target.name).patience,
         )
+        target.seen = seen
         before, standing = target.standing, judge(seen, now)
         target.standing, target.crashed = standing, is_crashed(seen, standing)
         if not target.crashed and standing.state is not State.HUNG:
@@ -116,7 +128,8 @@ class Judge:
         counters = self._memory.counters.frame(target.name)
         place = target.endpoint.instance if target.endpoint and target.scrape else None
         pool, starts = plan.pool_of(target.name), _is_beginning(target)
-        key = (plan.host, place, target.probe is None, id(counters), pool, starts)
+        shape = (starts, _has_tried(target), bool(target.engines), self._max_num_seqs(target))
+        key = (plan.host, place, id(counters), pool, shape)
         known = self._frames.get(target.name)
         if known is not None and known[0] == key:
             return known[1]
@@ -134,19 +147,33 @@ class Judge:
         if place is not None:
             there = {**own, "instance": place, "job": "vllm"}
             frame += [("up", there), ("scrape_duration_seconds", there)]
-        if target.probe is not None:
+        if _has_tried(target):
             frame += [(series.PROBE_SUCCESS, own), (series.PROBE_DURATION, own)]
+        if target.engines:
+            frame += [(series.DECODE_STALLED, own)]
+        if self._max_num_seqs(target) is not None:
+            frame += [(series.MAX_NUM_SEQS, own)]
         frame += counters
         self._frames[target.name] = (key, frame, counters)  # held, so that its id stays its own
         return frame
 
-    def _start_expected(self, target: Target, plan: Plan) -> float:
-        """Seconds: twice the longest of its recent starts; its deadline until one is known."""
+    def _learned_start(self, target: Target) -> timedelta | None:
+        """Twice the longest of its recent starts, a minute at least; None until one is known."""
         known = self._starts.get(target.name)
         if known is None or known[0] != target.key:
             took = self._memory.launches.start_seconds(target.name, _STARTS_LEARNED)
-            deadline = plan.target(target.name).patience.startup_deadline.total_seconds()
-            known = self._starts[target.name] = target.key, 2 * max(took) if took else deadline
+            learned = max(timedelta(seconds=2 * max(took)), _NEVER_SLOW) if took else None
+            known = self._starts[target.name] = target.key, learned
+        return known[1]
+
+    def _max_num_seqs(self, target: Target) -> int | None:
+        """As its arguments say it; None where they do not, or not for certain."""
+        argv = target.container.argv
+        known = self._limits.get(target.name)
+        if known is None or known[0] != argv:
+            found = max_num_seqs_of(CommandLine(command=argv))
+            limit = found.value if isinstance(found, Found) else None
+            known = self._limits[target.name] = argv, limit
         return known[1]
 
     def _values(self, target: Target, plan: Plan, now: datetime) -> list[float]:
@@ -157,15 +184,40 @@ class Judge:
         values += [float(state in _UP), float(target.crashed)]
         values += [float(_failed_to_start(target)), float(target.name in self._in_vain)]
         if _is_beginning(target):
-            began = target.container.started_at or target.since
-            values += [(now - began).total_seconds(), self._start_expected(target, plan)]
+            up_since = target.container.started_at if target.container.is_up else None
+            began = up_since or target.since  # the launch that is over is not its start
+            deadline = plan.target(target.name).patience.startup_deadline
+            expected = self._learned_start(target) or deadline
+            values += [(now - began).total_seconds(), expected.total_seconds()]
         if plan.pool_of(target.name) is not None:
             values.append(1.0)
         if target.endpoint is not None and target.scrape is not None:
             values += [float(target.scrape.ok), target.scrape.took]
-        if target.probe is not None:
+        if target.probe is not None and _has_tried(target):
             values += [float(target.probe.ok), target.probe.took]
+        if target.engines:
+            values.append(float(_is_decode_stalled(target)))
+        if (limit := self._max_num_seqs(target)) is not None:
+            values.append(float(limit))
         return [*values, *self._memory.counters.values(target.name)]
+
+
+def _is_ready(target: Target) -> bool:
+    """Both of its ways to answer are good, or one is good and the other is not offered at all."""
+    answers = [one for one in (target.scrape, target.health) if one is not None]
+    well = [one.ok for one in answers]
+    return len(answers) == 2 and any(well) and all(one.ok or one.is_not_offered for one in answers)
+
+
+def _has_tried(target: Target) -> bool:
+    """One token has been asked for, and what came says something of the engine."""
+    probe = target.probe
+    return probe is not None and not (probe.unauthorised or probe.unsupported)
+
+
+def _is_decode_stalled(target: Target) -> bool:
+    prefills_only = _PRODUCER in "".join(target.container.argv)
+    return not prefills_only and any(p.is_decode_stalled for p in target.engines.values())
 
 
 def _is_beginning(target: Target) -> bool:

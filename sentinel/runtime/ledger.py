@@ -2,45 +2,61 @@
 
 An ending is explained from everything heard and read by then, and counted once. It is explained
 anew only if nobody knew and an event has come since, or if a person stopped what Docker was
-about to start again.
+about to start again. Memory that ran out is counted once, however many witnesses tell of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sentinel.core.diagnosis.log import read_log
-from sentinel.core.model import series_names as series
+from sentinel.core.diagnosis.log import LogReading, reading_of
+from sentinel.core.diagnosis.reader import LogReader
+from sentinel.core.diagnosis.traces import Launch as LogLaunch
 from sentinel.core.model.container import Container, EngineEvent, Status
 from sentinel.core.model.launch import By, EndedAs, Ending, Launch
 from sentinel.core.policy.ending import Clues, explain_ending, stopped_afterwards
+from sentinel.core.recreate.inspected import TX
+from sentinel.runtime.counts import Counts
+from sentinel.runtime.recreation import is_stopped_by, tx_of
 from sentinel.runtime.target import Target
 from sentinel.store.memory import Memory
 
 _ENDED = (Status.EXITED, Status.DEAD)
 
 
+def _log_unread(_container_id: str, _started_at: datetime) -> LogLaunch | None:
+    return None
+
+
+def _says_how(log: LogLaunch | None) -> bool:
+    reading = reading_of(log) if log is not None else None
+    return reading is not None and (reading.died or reading.told_to_stop)
+
+
 class Ledger:
     def __init__(self, memory: Memory, host: Callable[[], str]) -> None:
         self._launches, self._journal = memory.launches, memory.journal
-        self._counters = memory.counters
-        self._host = host
-
-    def begin(self, name: str) -> None:
-        """Every counter of a target stands at 0 before the first thing it counts."""
-        for code in (*series.EXIT_CODES, "other"):
-            self._counters.exist(series.CONTAINER_EXITS, self._labels(name, code=code))
-        for kind in series.OOM_KINDS:
-            self._counters.exist(series.OOM_EVENTS, self._labels(name, kind=kind))
-        for by in series.RESTARTED_BY:
-            self._counters.exist(series.CONTAINER_RESTARTS, self._labels(name, by=by))
+        self.counts = Counts(memory, host)
+        self._ends: dict[str, tuple[datetime, LogLaunch]] = {}  # by container: what its end told
+        self.followed: Callable[[str, datetime], LogLaunch | None] = _log_unread
+        self.driver: Callable[[], str] = str  # of the GPUs, as it is now; empty: not known
 
     def hear(self, event: EngineEvent) -> bool:
         """Keep it; False if it was known already."""
         return self._launches.hear(event)
 
-    def count_oom(self, name: str) -> None:
-        self._counters.add(series.OOM_EVENTS, self._labels(name, kind="cgroup"))
+    def count_oom(self, name: str, kind: str, because: str, at: datetime) -> bool:
+        """Memory ran out, says one witness; False if another has said so already."""
+        return self.counts.oom(name, kind, because, at)
+
+    def learn(self, launch: Launch, facts: Mapping[str, float | str]) -> Launch:
+        """Keep what the log of a launch told of it."""
+        known = {**launch.facts, **facts}
+        driver = launch.driver or self.driver()
+        if (known, driver) == (launch.facts, launch.driver):
+            return launch
+        self._launches.learn(launch, known, driver)
+        return replace(launch, facts=known, driver=driver)
 
     def enter(
         self, target: Target, container: Container, lost_at: datetime | None, now: datetime
@@ -55,8 +71,9 @@ class Ledger:
             before = self._explain_missed(before, container, by, lost_at, now)
         if known is None:
             known = self._launches.write(container, target.name, by, now)
-            self._count_starts(known, before)
+            self.counts.starts(known, before)
         target.launch = known
+        target.previous = before
         target.previous_ending = before.ending if before else None
         target.previous_was_ready = before is not None and before.ready_at is not None
         target.model = known.model or target.model
@@ -83,7 +100,11 @@ class Ledger:
         self._launches.end(launch, ending, now)
         target.launch = replace(launch, ending=ending)
         if known is None:
-            self._count_ending(target.name, ending)
+            self.counts.ending(target.name, ending, now)
+
+    def forget(self, container_id: str) -> None:
+        """It is gone."""
+        self._ends.pop(container_id, None)
 
     def removed(self, target: Target, container: Container, now: datetime) -> Ending:
         """Docker removed it when it exited (--rm): what was heard is all there is."""
@@ -113,13 +134,34 @@ class Ledger:
             container=container,
             events=self._launches.heard(container.id, launch.started_at),
             own_stop=self._was_stopping(container),
-            log=read_log(log) if log else None,
+            log=self._reading(launch, log),
             engine_down_at=lost_at,
+            was_ready=launch.ready_at is not None,
             watched=not target.container.auto_remove
             and seen is not None
             and (lost_at is None or lost_at < seen),
             restarted=container.status is Status.RESTARTING,
         )
+
+    def told(self, launch: Launch) -> LogLaunch | None:
+        """What its log told: all of it, if that says how it ended; else its end."""
+        whole = self.followed(launch.container_id, launch.started_at)
+        started_at, end = self._ends.get(launch.container_id, (None, None))
+        found = whole
+        if end is not None and started_at == launch.started_at and not _says_how(whole):
+            found = end
+        if found is not None and launch.ready_at is not None:
+            found.note("served", 0, {})  # also where the log begins later
+        return found
+
+    def _reading(self, launch: Launch, tail: str) -> LogReading | None:
+        if tail:
+            reader = LogReader()
+            reader.feed(tail)
+            reader.close()
+            self._ends[launch.container_id] = (launch.started_at, reader.launch)
+        told = self.told(launch)
+        return reading_of(told) if told is not None else None
 
     def _explained_anew(
         self, known: Ending, launch: Launch, was: Container, container: Container
@@ -133,7 +175,8 @@ class Ledger:
             return found if found.kind is not EndedAs.UNWITNESSED else known
         waited = was.status is Status.RESTARTING
         stopped = container.manually_stopped or any(event.action == "stop" for event in events)
-        if waited and container.status in _ENDED and known.is_failure and stopped:
+        ended = waited and container.status in _ENDED and known.is_failure
+        if ended and stopped and not self._was_stopping(container):
             return stopped_afterwards(known, container)
         return known
 
@@ -167,19 +210,22 @@ class Ledger:
                 container=as_it_was,
                 events=heard,
                 own_stop=self._was_stopping(as_it_was),
-                log=None,
+                log=self._reading(before, ""),
                 engine_down_at=lost_at,
                 restarted=by is By.DOCKER,
+                was_ready=before.ready_at is not None,
             )
         )
         self._launches.end(before, ending, now)
-        self._count_ending(before.target, ending)
+        self.counts.ending(before.target, ending, now)
         return replace(before, ending=ending)
 
     def _started_by(self, container: Container, before: Launch | None) -> By:
         for intent in self._journal.open():
             seen = (intent.wish.container_id, intent.wish.saw_started_at)
             if seen[0] == container.id and container.started_at != seen[1]:
+                return By.SENTINEL
+            if container.labels.get(TX) == tx_of(intent):
                 return By.SENTINEL
         same = before is not None and before.container_id == container.id
         if same and before is not None and container.restart_count > before.restart_count:
@@ -192,36 +238,9 @@ class Ledger:
             stop = next((step for step in intent.steps if step.name == "stop"), None)
             if stop is None or stop.started_at is None:
                 continue
-            if (intent.wish.container_id, intent.wish.saw_started_at) != (
-                container.id,
-                container.started_at,
-            ):
+            if not is_stopped_by(intent, container, self._journal.recreation(intent.number)):
                 continue
             heard = self._launches.heard(container.id, intent.wish.saw_started_at)
             orders = [event for event in heard if event.action in ("kill", "stop")]
             return not orders or orders[0].at >= stop.started_at
         return False
-
-    def _count_starts(self, launch: Launch, before: Launch | None) -> None:
-        """Docker may have started it several times between two looks."""
-        if before is None:
-            return
-        same = before.container_id == launch.container_id
-        between = launch.restart_count - before.restart_count - 1 if same else 0
-        more = max(between, 0) if launch.by is By.DOCKER else 0
-        labels = self._labels(launch.target, by=launch.by)
-        self._counters.add(series.CONTAINER_RESTARTS, labels, 1.0 + more)
-        if more:
-            missed = self._labels(launch.target, code="other")
-            self._counters.add(series.CONTAINER_EXITS, missed, float(more))
-
-    def _count_ending(self, name: str, ending: Ending) -> None:
-        code = str(ending.exit_code)
-        known = code if code in series.EXIT_CODES else "other"
-        self._counters.add(series.CONTAINER_EXITS, self._labels(name, code=known))
-        if ending.kind is EndedAs.OOM and ending.cause.startswith("cuda_oom"):
-            kind = "cuda_runtime" if ending.cause == "cuda_oom_runtime" else "cuda_startup"
-            self._counters.add(series.OOM_EVENTS, self._labels(name, kind=kind))
-
-    def _labels(self, target: str, **more: str) -> dict[str, str]:
-        return {"target": target, "host": self._host(), **more}

@@ -7,74 +7,31 @@ may be killed between any two words.
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Protocol
 
 import structlog
 
 from sentinel.api.snapshot import Snapshot
 from sentinel.core.alerting.advance import ActiveAlert
-from sentinel.core.alerting.evaluate import Evaluator
 from sentinel.core.model.moment import millis
-from sentinel.core.model.series import Store
-from sentinel.ports import Clock
-from sentinel.runtime.act import Actor, Settled
-from sentinel.runtime.announce import Announcer
-from sentinel.runtime.casebook import Case, Casebook
+from sentinel.runtime.act import Settled
+from sentinel.runtime.casebook import Case
 from sentinel.runtime.channels import Book
-from sentinel.runtime.decide import Decider
-from sentinel.runtime.deliver import Deliver, Delivery
+from sentinel.runtime.deliver import Delivery
 from sentinel.runtime.deliver import Settled as Sent
-from sentinel.runtime.depict import Painter
-from sentinel.runtime.dispatch import Dispatch
-from sentinel.runtime.history import History
-from sentinel.runtime.inbox import Inbox
-from sentinel.runtime.judge import Judge, WrittenSample
-from sentinel.runtime.mirror import Mirror
-from sentinel.runtime.outside import OutsideRules
+from sentinel.runtime.judge import WrittenSample
+from sentinel.runtime.parts import Parts
 from sentinel.runtime.plan import Plan
-from sentinel.runtime.remember import SeriesFile
+from sentinel.runtime.problems import problems_of
 from sentinel.runtime.resume import Past, evaluator_of
 from sentinel.runtime.rhythm import Rhythm
-from sentinel.runtime.scrape import Scraper
-from sentinel.runtime.tally import Tally
 from sentinel.runtime.upkeep import Upkeep
-from sentinel.runtime.vitals import Vitals
-from sentinel.runtime.watch import Watch
-from sentinel.store.memory import Memory
 from sentinel.telemetry import events
 
 _log = structlog.get_logger("sentinel.loop")
 _LONGEST_WAIT = 1.0  # seconds; so that a clock that jumps is noticed
-
-
-@dataclass(slots=True, kw_only=True)
-class Parts:
-    """Everything the loop speaks through, built by `runtime.app`."""
-
-    clock: Clock
-    inbox: Inbox
-    memory: Memory
-    store: Store
-    history: History
-    watch: Watch
-    scraper: Scraper
-    vitals: Vitals
-    judge: Judge
-    evaluator: Evaluator
-    elsewhere: OutsideRules
-    series: SeriesFile | None
-    fed_since: datetime  # since when the store holds samples
-    casebook: Casebook
-    decider: Decider
-    actor: Actor
-    dispatch: Dispatch
-    mirror: Mirror
-    announcer: Announcer
-    deliver: Deliver
-    painter: Painter
-    tally: Tally
 
 
 class Shown(Protocol):
@@ -98,7 +55,7 @@ class Loop:
         self._failing: dict[str, str] = {}
         self._broken = ""  # how the last turn failed
         self._unproved: frozenset[str] = frozenset()
-        self._upkeep = Upkeep(parts.memory, parts.clock)
+        self._upkeep = Upkeep(parts.memory, parts.clock, parts.tally)
         self._alerts: tuple[ActiveAlert, ...] = ()
 
     def run(self) -> None:
@@ -124,6 +81,9 @@ class Loop:
         if self._rhythm.is_time_to_scrape(now):
             targets = self.parts.watch.targets
             self._guarded("scrape", lambda: self.parts.scraper.ask_all(targets, now))
+            self._guarded("sockets", lambda: self.parts.connections.look_if_due(targets, now))
+            self._guarded("gpus", lambda: self.parts.gpus.ask_if_due(targets, now))
+            self._guarded("host", lambda: self.parts.hostwatch.ask_if_due(targets, now))
         self._guarded("rules elsewhere", lambda: self.parts.elsewhere.ask_if_due(now))
         if self._rhythm.is_time_for_a_turn(now):
             self._turn_or_recover(now)
@@ -138,6 +98,7 @@ class Loop:
         parts, now = self.parts, self.parts.clock.now()
         self.plan = plan
         parts.watch.plan = parts.scraper.plan = parts.decider.plan = plan
+        parts.gpus.plan = parts.hostwatch.plan = plan
         parts.casebook.plan = parts.announcer.plan = plan
         with parts.memory.together():
             parts.dispatch.use(plan, book.addresses, now)
@@ -154,29 +115,8 @@ class Loop:
 
     def problems(self) -> list[str]:
         """What is wrong with Sentinel itself or with what it needs, in sentences."""
-        watch, found = self.parts.watch, list(self.plan.problems)
-        if because := self.parts.memory.trouble:
-            found.append(
-                f"the state file cannot be used ({because}): Sentinel watches and tells, "
-                "but acts on nothing"
-            )
-        if self._broken:
-            found.append(f"the last turn failed: {self._broken}")
-        if watch.lost_at is not None:
-            found.append(f"Docker does not answer since {watch.lost_at:%H:%M:%S} UTC")
-        elif not watch.targets:
-            found.append("no vLLM container was found: nothing is watched")
-        if self.parts.actor.overdue:
-            found.append("an action has been waiting for Docker for too long")
-        found.extend(f"rule {rule}: {because}" for rule, because in self._failing.items())
-        found.extend(
-            f"messages to {channel} are refused" for channel in sorted(self.parts.deliver.disabled)
-        )
-        found.extend(self.parts.elsewhere.problems())
-        if self.parts.series is not None and self.parts.series.trouble:
-            found.append(self.parts.series.trouble)
-        found.extend(self._shown.problems())
-        return found
+        found = problems_of(self.parts, self._failing, self._broken)
+        return [*self.plan.problems, *found, *self._shown.problems()]
 
     def report(self, deliveries: list[Delivery], now: datetime) -> None:
         """Log, record and count what became of messages."""
@@ -219,7 +159,8 @@ class Loop:
         targets = parts.watch.targets
         for name, target in targets.items():
             proving = parts.actor.proving(target)
-            parts.scraper.probe_if_needed(target, proving, now, unproved=name in self._unproved)
+            parts.prober.ask_if_needed(target, proving, now, unproved=name in self._unproved)
+        parts.follower.follow(targets, now)
         self._show(now)
 
     def _show(self, now: datetime) -> None:
@@ -227,7 +168,9 @@ class Loop:
         picture = parts.painter.paint(
             self.plan, parts.watch.targets, self._alerts, self.problems(), now
         )
-        self._shown.show(picture, [*parts.mirror.published, *parts.judge.published], now)
+        sources = (parts.mirror, parts.judge, parts.sight, parts.gpus, parts.hostwatch)
+        published = chain.from_iterable(source.published for source in sources)
+        self._shown.show(picture, list(published), now)
 
     def _flush_if_due(self, now: datetime) -> None:
         """What has its time between two turns: a group that waited, a message to repeat."""
@@ -263,7 +206,9 @@ class Loop:
 
     def _judge_and_decide(self, now: datetime) -> None:
         parts, plan, targets = self.parts, self.plan, self.parts.watch.targets
+        parts.follower.take(targets, now)
         parts.vitals.read(targets, now)
+        parts.sight.look(targets, plan, now)
         parts.judge.judge(parts.watch, plan, now)
         parts.mirror.look(plan, now)
         due = self._rhythm.groups_due(parts.evaluator.groups, now)
@@ -274,10 +219,12 @@ class Loop:
         changes = parts.casebook.take(transitions, targets, now)
         parts.casebook.refresh(evaluation.active)
         parts.dispatch.follow(evaluation.active, now)
-        self._diagnose(now)
+        parts.diagnoser.diagnose(targets, now)
         lost = parts.watch.lost_at is not None
         settled = parts.actor.advance(plan, targets, now, engine_lost=lost)
         decisions = parts.decider.decide(targets, now)
+        parts.maintenance.look(targets, now)
+        parts.lookback.look_if_due(now)
         settled += parts.actor.advance(plan, targets, now, engine_lost=lost)  # the new ones
         self._unproved = parts.decider.unproved(targets)
         busy = self._unproved | {i.wish.target for i in parts.memory.journal.open()}
@@ -288,15 +235,6 @@ class Loop:
         parts.casebook.close_quiet(busy, now, changes)
         dues = parts.dispatch.flush(now, changes.resolved)
         parts.announcer.tell(dues, decisions, told, targets, now)
-
-    def _diagnose(self, now: datetime) -> None:
-        for target in self.parts.watch.targets.values():
-            ending = target.launch.ending if target.launch else None
-            if ending is None or not ending.is_failure:
-                ending = target.previous_ending if target.crashed else None
-            case = self.parts.casebook.case_of_target(target.name)
-            if case is not None and ending is not None and ending.is_failure:
-                self.parts.casebook.diagnose(case, ending, now)
 
     def _case_of(self, settled: Settled) -> Case | None:
         number = settled.intent.wish.incident

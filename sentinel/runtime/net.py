@@ -30,9 +30,11 @@ class NetAnswer(Generic[T]):
 
 
 class Net:
-    def __init__(self, lookup: Callable[..., Any] = socket.getaddrinfo) -> None:
+    def __init__(
+        self, lookup: Callable[..., Any] = socket.getaddrinfo, *, name: str = "net"
+    ) -> None:
         self._loop = _Loop(lookup)
-        self._thread = threading.Thread(target=self._run, name="net", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._stopping = False
 
     def start(self) -> None:

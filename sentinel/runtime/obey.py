@@ -5,6 +5,7 @@ from typing import Any
 
 from sentinel.core.model.command import (
     Acknowledge,
+    Act,
     Approve,
     Command,
     ExpireSilence,
@@ -25,12 +26,14 @@ from sentinel.runtime.casebook import Casebook
 from sentinel.runtime.decide import Decider
 from sentinel.runtime.dispatch import Dispatch
 from sentinel.runtime.history import History
+from sentinel.runtime.order import Later, Orders
 from sentinel.runtime.watch import Watch
 from sentinel.store.journal import Pause as PauseRow
 from sentinel.store.memory import Memory
 from sentinel.telemetry import events
 
 Json = dict[str, Any]
+Noted = Pause | Resume | Acknowledge | Approve | Reject | SetSilence | ExpireSilence
 
 
 class Obedience:
@@ -49,30 +52,37 @@ class Obedience:
         self._watch, self._decider, self._casebook = watch, decider, casebook
         self._dispatch = dispatch
         self._reload = reload
+        self._orders = Orders(clock, memory, watch, decider, casebook)
 
-    def obey(self, command: Command) -> Json:
+    def obey(self, command: Command) -> Json | Later:
         """Raises `Permanent` with fact `status` if it is refused."""
-        if isinstance(command, Reload):
-            return self._reload(command.by)
-        if isinstance(command, PostAlerts):
-            return self._post(command)
+        match command:
+            case Reload():
+                return self._reload(command.by)
+            case PostAlerts():
+                return self._post(command)
+            case Act():
+                return self._orders.take(command)
         with self._memory.together():
-            match command:
-                case Pause():
-                    return self._pause(command)
-                case Resume():
-                    return self._resume(command)
-                case Acknowledge():
-                    return self._acknowledge(command)
-                case Approve():
-                    return self._approve(command)
-                case Reject():
-                    return self._reject(command)
-                case SetSilence():
-                    return {"silenceID": self._dispatch.set_silence(command, self._clock.now())}
-                case ExpireSilence():
-                    self._dispatch.expire_silence(command, self._clock.now())
-                    return {}
+            return self._note(command)
+
+    def _note(self, command: Noted) -> Json:
+        match command:
+            case Pause():
+                return self._pause(command)
+            case Resume():
+                return self._resume(command)
+            case Acknowledge():
+                return self._acknowledge(command)
+            case Approve():
+                return self._approve(command)
+            case Reject():
+                return self._reject(command)
+            case SetSilence():
+                return {"silenceID": self._dispatch.set_silence(command, self._clock.now())}
+            case ExpireSilence():
+                self._dispatch.expire_silence(command, self._clock.now())
+                return {}
 
     def _post(self, command: PostAlerts) -> Json:
         """What is valid is kept, also where something else beside it is not."""
@@ -115,7 +125,13 @@ class Obedience:
         target = self._watch.targets.get(waiting.wish.target)
         if target is None:
             raise Permanent(f"{waiting.wish.target} is gone", status=409)
-        situation = self._decider.situation(target, waiting.wish.action, waiting.wish.mode, now)
+        situation = self._decider.situation(
+            target,
+            waiting.wish.action,
+            waiting.wish.mode,
+            now,
+            change=self._decider.prospects.known(target) if waiting.wish.is_made_anew else None,
+        )
         held = holds(situation, but=frozenset({"mode"}))
         if held:
             raise Permanent(

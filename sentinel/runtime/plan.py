@@ -15,7 +15,7 @@ from sentinel.core.model.intent import Mode
 from sentinel.core.policy.discover import DEFAULT, EXCLUDED, Sieve
 from sentinel.core.policy.guard import Budget, ManyFailing
 from sentinel.core.policy.remedy import Remedy
-from sentinel.core.policy.state import Patience
+from sentinel.core.policy.witness import Patience
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class TargetPlan:
     mode: Mode = Mode.WATCH
     endpoint: str | None = None  # found if not given
     api_key: Callable[[], str | None] = lambda: None
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
     probe_when: str = "suspicion"  # suspicion | always | never
     probe_interval: timedelta = timedelta(seconds=60)
     probe_deadline: timedelta = timedelta(seconds=20)
@@ -42,6 +42,8 @@ class Plan:
     looks_default: bool = True  # discovery was not configured: `vllm:` series count too
     target: Callable[[str], TargetPlan] = lambda _name: TargetPlan()
     pool_of: Callable[[str], str | None] = lambda _name: None
+    min_healthy: Mapping[str, int] = field(default_factory=dict)  # by pool
+    maintenance: Sequence[tuple[str, Sequence[str]]] = ()  # a time interval, globs on names
     scrape_interval: timedelta = timedelta(seconds=5)
     scrape_timeout: timedelta = timedelta(seconds=3)
     evaluation_interval: timedelta = timedelta(seconds=5)

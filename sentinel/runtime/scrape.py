@@ -1,17 +1,16 @@
-"""Asks the targets: `/metrics` at each slot, `/health` beside it, one token on suspicion.
+"""Asks the targets: `/metrics` at each slot, `/health` beside it.
 
 An answer belongs to the launch it was asked of; one that comes after that launch is over
 is thrown away. One request of a kind is out per target, so a straggler holds up itself alone.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 from sentinel.api.prometheus.copies import Description
 from sentinel.core.model.container import Status
-from sentinel.core.model.errors import SentinelError, Transient
-from sentinel.core.model.intent import Intent
+from sentinel.core.model.errors import SentinelError
 from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
 from sentinel.core.model.target import Answer, Completion
@@ -26,7 +25,6 @@ T = TypeVar("T")
 _MAX_BODY = 16 << 20
 _DEAD = (500, 503)
 _HEALTH_EVERY = timedelta(seconds=4)  # of a server known to be well
-_PROBE_AGAIN = timedelta(seconds=2)
 
 
 class TargetHttp(Protocol):
@@ -34,7 +32,11 @@ class TargetHttp(Protocol):
 
     async def get(self, url: str, *, timeout: float, max_bytes: int) -> Answer: ...  # noqa: ASYNC109 - a total
 
-    async def complete(self, url: str, *, api_key: str | None, deadline: float) -> Completion: ...
+    async def complete(
+        self, url: str, *, api_key: str | None, deadline: float, ranks: Sequence[str] = ()
+    ) -> Completion:
+        """`ranks`: the data-parallel engines that each have to answer."""
+        ...
 
 
 class Submit(Protocol):
@@ -99,7 +101,7 @@ class Scraper:
         """At each slot while it matters; a server known to be well is asked more rarely."""
         ready = target.launch is not None and target.launch.ready_at is not None
         last, well = target.health, target.scrape is not None and target.scrape.ok
-        if last is None or not last.ok or not ready or not well:
+        if last is None or not (last.ok or last.is_not_offered) or not ready or not well:
             return True
         return not timedelta(0) <= self._clock.now() - last.at < _HEALTH_EVERY
 
@@ -164,56 +166,3 @@ class Scraper:
             target.dead_since = None
         elif target.dead_since is None:
             target.dead_since = seen.at
-
-    # the probe
-
-    def probe_if_needed(
-        self, target: Target, proving: Intent | None, now: datetime, *, unproved: bool = False
-    ) -> None:
-        """Ask for one token if something has to be proved or is suspected, and only then."""
-        if target.probing or target.endpoint is None or not _can_be_probed(target):
-            return
-        plan = self.plan.target(target.name)
-        last = target.probe.at if target.probe else None
-        if proving is not None and proving.next_step is None:
-            wanted, pause = target.probe is None or not target.probe.ok, _PROBE_AGAIN
-        elif plan.probe_when == "always" or unproved:
-            wanted, pause = True, plan.probe_interval
-        else:
-            wanted = plan.probe_when != "never" and self._is_suspect(target, now)
-            pause = plan.probe_interval
-        if not wanted or (last is not None and now - last < pause):
-            return
-        target.probing = True
-        url, key = target.endpoint.url, target.key
-        deadline = plan.probe_deadline.total_seconds()
-        self._send(
-            lambda: self._http.complete(url, api_key=plan.api_key(), deadline=deadline),
-            deadline,
-            lambda answer: self._probed(target, key, answer),
-        )
-
-    def _is_suspect(self, target: Target, now: datetime) -> bool:
-        if not target.load.has_demand or target.progress_at is None or target.launch is None:
-            return False
-        patience = self.plan.target(target.name).patience
-        allowed = patience.hung_after_at(now - target.launch.started_at)
-        return now - target.progress_at >= allowed
-
-    def _probed(self, target: Target, key: object, answer: NetAnswer[Completion]) -> None:
-        if target.key != key:
-            return
-        target.probing = False
-        if answer.value is not None:
-            target.probe = answer.value
-        else:
-            says = answer.error.message if isinstance(answer.error, Transient) else "no answer"
-            target.probe = Completion(at=self._clock.now(), took=0.0, ok=False, says=says)
-        if target.probe.ok:
-            target.progress_at = target.probe.at
-
-
-def _can_be_probed(target: Target) -> bool:
-    """Never into an engine that sleeps, loads, stops or is paused."""
-    ready = target.launch is not None and target.launch.ready_at is not None
-    return ready and not target.load.asleep and target.container.status is Status.RUNNING

@@ -46,3 +46,6 @@ class Tally:
     def turn(self, seconds: float, slots_missed: int) -> None:
         self._metrics.tick_duration.observe(max(seconds, 0.0))
         self._metrics.slots_missed.set(slots_missed)
+
+    def clock_jump(self) -> None:
+        self._metrics.clock_jumps.inc()

@@ -7,9 +7,10 @@ from sentinel.core.model.container import Container
 from sentinel.core.model.launch import Ending, Launch
 from sentinel.core.model.target import Answer, Completion, Endpoint, State
 from sentinel.core.policy.guard import Held
-from sentinel.core.policy.state import Load, Standing
-
-Progress = dict[str, tuple[float | None, ...]]  # per engine label
+from sentinel.core.policy.hang import Power
+from sentinel.core.policy.progress import Pace
+from sentinel.core.policy.witness import Load, Standing, Witnesses
+from sentinel.core.sockets import Connections
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,12 +23,14 @@ class Target:
     heard_tick: float = 0.0  # when Docker last said something of it
     endpoint: Endpoint | None = None
     launch: Launch | None = None
+    previous: Launch | None = None
     previous_ending: Ending | None = None
     previous_was_ready: bool = False
     standing: Standing = field(
         default_factory=lambda: Standing(state=State.UNKNOWN, because="not looked at yet")
     )
     since: datetime
+    seen: Witnesses | None = None  # what it was last judged by
     crashed: bool = False
     failing_since: datetime | None = None
     is_gone: bool = False  # Docker removed it when it exited; kept so that people hear of it
@@ -39,14 +42,19 @@ class Target:
     checking: bool = False
     health: Answer | None = None
     dead_since: datetime | None = None
-    probing: bool = False
+    probing: int = 0  # requests for one token that are out
     probe: Completion | None = None
+    connections: Connections | None = None
     # what its series say
     load: Load = field(default_factory=Load)
     ttft_p99: float | None = None
     model: str | None = None
-    progress: Progress = field(default_factory=dict)
-    progress_at: datetime | None = None
+    engines: dict[str, Pace] = field(default_factory=dict)  # by engine label
+    read_at: datetime | None = None  # the scrape they were read from
+    power: Power | None = None
+    # what others say
+    loading: str = ""  # how far a start has come, by its log
+    told_to_stop_at: datetime | None = None  # Docker passed on a signal in this launch
     # what is held back
     held_action: str | None = None
     held: tuple[Held, ...] = ()
@@ -56,9 +64,17 @@ class Target:
         """The launch that answers belong to: one that came for another is thrown away."""
         return self.container.id, self.container.started_at
 
+    @property
+    def at_issue(self) -> Launch | None:
+        """The launch an incident is about: the one that crashed, also after another began."""
+        ended = self.launch is not None and self.launch.ending is not None
+        return self.previous if self.crashed and not ended and self.previous else self.launch
+
     def forget_answers(self) -> None:
         """A new launch begins: nothing that the last one said holds for it."""
-        self.scraping = self.checking = self.probing = False
-        self.scrape = self.health = self.probe = None
-        self.scrape_ok_at = self.dead_since = self.progress_at = None
-        self.load, self.ttft_p99, self.progress = Load(), None, {}
+        self.scraping = self.checking = False
+        self.probing = 0
+        self.scrape = self.health = self.probe = self.seen = None
+        self.scrape_ok_at = self.dead_since = self.read_at = None
+        self.connections = self.power = self.told_to_stop_at = None
+        self.load, self.ttft_p99, self.engines, self.loading = Load(), None, {}, ""

@@ -32,6 +32,10 @@ class Tries:
         self._failing[number] = (since, says)
         return says != said
 
+    def answered_at(self, number: int) -> float:
+        """Monotonic: when the last thing done for it was answered."""
+        return self._answered_at.get(number, 0.0)
+
     def engine_lost(self) -> None:
         """An engine that is away is no step that fails."""
         self._failing.clear()
@@ -48,8 +52,9 @@ class Tries:
 
     def has_been_seen(self, number: int, target: Target) -> bool:
         """Whether it was looked at after the last thing that happened to it."""
-        last = max(target.heard_tick, self._answered_at.get(number, 0.0))
-        return target.looked_tick >= last
+        return has_been_heard_out(target) and (
+            target.looked_tick >= self._answered_at.get(number, 0.0)
+        )
 
     def is_overdue(self, intent: Intent, within: timedelta, now: datetime) -> bool:
         """Whether the time for the proof is over."""
@@ -61,3 +66,8 @@ class Tries:
     def forget(self, number: int) -> None:
         for kept in (self._answered_at, self._failing, self._prove_by, self.hopeless):
             kept.pop(number, None)
+
+
+def has_been_heard_out(target: Target) -> bool:
+    """Whether it was looked at after the last thing that was heard of it."""
+    return target.looked_tick >= target.heard_tick

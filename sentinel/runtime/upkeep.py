@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from sentinel.ports import Clock
+from sentinel.runtime.tally import Tally
 from sentinel.store.memory import Memory
 from sentinel.store.silences import KEPT
 from sentinel.telemetry import events
@@ -16,12 +17,12 @@ from sentinel.telemetry import events
 _log = structlog.get_logger("sentinel.loop")
 _TRY_AGAIN = 10.0  # seconds between two tries to have the state file back
 _PURGE_EVERY = timedelta(hours=1)
-_SET_BACK = 5.0  # seconds; less is the clock being kept right
+_JUMP = 5.0  # seconds; less is the clock being kept right
 
 
 class Upkeep:
-    def __init__(self, memory: Memory, clock: Clock) -> None:
-        self._memory, self._clock = memory, clock
+    def __init__(self, memory: Memory, clock: Clock, tally: Tally) -> None:
+        self._memory, self._clock, self._tally = memory, clock, tally
         self._last = (clock.now(), clock.monotonic())
         self._try_at = 0.0
         self._purged_at: datetime | None = None
@@ -39,7 +40,7 @@ class Upkeep:
 
     def keep_up(self, now: datetime, history_for: timedelta) -> None:
         tick = self._clock.monotonic()
-        self._notice_set_back(now, tick)
+        self._notice_jump(now, tick)
         if self._memory.trouble and tick >= self._try_at:
             self._try_at = tick + _TRY_AGAIN
             if self._memory.come_back():
@@ -49,9 +50,11 @@ class Upkeep:
             self._memory.forget(now - history_for)
             self._memory.silences.forget(now - KEPT)
 
-    def _notice_set_back(self, now: datetime, tick: float) -> None:
+    def _notice_jump(self, now: datetime, tick: float) -> None:
         (at, then), self._last = self._last, (now, tick)
         back = (tick - then) - (now - at).total_seconds()
-        if back > _SET_BACK:
+        if abs(back) > _JUMP:
+            self._tally.clock_jump()
+        if back > _JUMP:
             _log.warning(events.PROBLEM_SEEN, because=f"the clock was set back by {back:.0f} s")
             self._memory.outbox.hasten(now)

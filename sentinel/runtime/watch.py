@@ -11,7 +11,7 @@ from sentinel.core.endpoint import endpoint_of
 from sentinel.core.model.container import Container, EngineEvent
 from sentinel.core.model.errors import SentinelError
 from sentinel.core.model.launch import EndedAs
-from sentinel.core.policy.discover import is_excluded, is_target
+from sentinel.core.policy.discover import is_excluded, is_swapped, is_target
 from sentinel.ports import Clock, ContainerEyes
 from sentinel.runtime.find import Finder
 from sentinel.runtime.history import History
@@ -42,7 +42,7 @@ class Watch:
     ) -> None:
         self._eyes, self._clock = eyes, clock
         self._memory, self._history = memory, history
-        self._ledger = Ledger(memory, lambda: self.plan.host)
+        self.ledger = Ledger(memory, lambda: self.plan.host)
         self._inbox, self._lane = inbox, lane
         self.plan = plan
         self.targets: dict[str, Target] = {}
@@ -52,10 +52,13 @@ class Watch:
         self.back_at: datetime | None = None
         self.last_lost_at: datetime | None = None
         self.reconciled = False
+        self.set_aside: list[str] = []  # names of containers that stand between two others
         self._news = False
         self._known: dict[str, str] = {}
         self._anyway: set[str] = set()
-        self._unplaced: list[str] = []  # containers that ran out of memory, not yet known
+        self._unplaced: list[
+            EngineEvent
+        ] = []  # of containers that ran out of memory, not yet known
         self._wanted = True
         self._due_at: datetime | None = None
 
@@ -69,17 +72,19 @@ class Watch:
         for target in self.targets.values():
             if target.container.id == event.container_id:
                 target.heard_tick = tick
+                if event.action == "kill" and event.at > (target.container.started_at or event.at):
+                    target.told_to_stop_at = event.at
         with self._memory.together():
-            if not self._ledger.hear(event):
+            if not self.ledger.hear(event):
                 return
-            if event.action == "oom" and not self._count_oom(event.container_id, tick):
-                self._unplaced.append(event.container_id)
+            if event.action == "oom" and not self._count_oom(event, tick):
+                self._unplaced.append(event)
 
-    def _count_oom(self, container_id: str, tick: float) -> bool:
+    def _count_oom(self, event: EngineEvent, tick: float) -> bool:
         """False for a target not found yet, or just now: its 0 must have been published."""
         for target in self.targets.values():
-            if target.container.id == container_id and target.looked_tick < tick:
-                self._ledger.count_oom(target.name)
+            if target.container.id == event.container_id and target.looked_tick < tick:
+                self.ledger.counts.reported_oom(target.name, target.container, event.at)
                 return True
         return False
 
@@ -129,7 +134,7 @@ class Watch:
         )
         return Question(
             wanted=lambda row: (
-                row.id in begun
+                (row.id in begun and not is_swapped(row.name))
                 or is_target(row, plan.discover, plan.exclude)
                 or (row.id in found and not is_excluded(row, plan.exclude))
             ),
@@ -172,9 +177,12 @@ class Watch:
 
     def _take(self, seen: Survey) -> None:
         self._find(seen.at)
+        self.set_aside = sorted(name for name in seen.names if is_swapped(name))
         ours = {row.id for row in seen.summaries}
         self._unplaced = [
-            one for one in self._unplaced if one in ours and not self._count_oom(one, seen.tick)
+            event
+            for event in self._unplaced
+            if event.container_id in ours and not self._count_oom(event, seen.tick)
         ]
         self._wanted = self._wanted or bool(self._unplaced)
         present = {row.name for row in seen.summaries}
@@ -214,6 +222,8 @@ class Watch:
     def _gone(self, name: str, seen: Survey) -> None:
         target = self.targets[name]
         self._known.pop(target.container.id, None)
+        if any(i.wish.target == name and i.wish.is_made_anew for i in self._memory.journal.open()):
+            return  # between two containers: it is finished first
         if name in seen.names:
             because = "it is no longer among those to look after"
         elif self._crashed_away(target, seen.at):
@@ -221,6 +231,7 @@ class Watch:
         else:
             because = "its container is gone"
         del self.targets[name]
+        self.ledger.forget(target.container.id)
         self._history.write(events.TARGET_GONE, because, at=seen.at, target=name)
 
     def _crashed_away(self, target: Target, now: datetime) -> bool:
@@ -230,7 +241,7 @@ class Watch:
         container = target.container
         if not container.auto_remove or target.launch is None:
             return False
-        ended = self._ledger.removed(target, container, now)
+        ended = self.ledger.removed(target, container, now)
         target.is_gone = ended.kind in (EndedAs.CRASH, EndedAs.OOM)
         return target.is_gone
 
@@ -240,7 +251,7 @@ class Watch:
             target = self.targets[container.name] = Target(
                 name=container.name, container=container, seen_at=now, since=now
             )
-            self._ledger.begin(container.name)
+            self.ledger.counts.begin(container.name)
             self._history.write(
                 events.TARGET_FOUND,
                 f"a container of {container.image}",
@@ -255,7 +266,7 @@ class Watch:
         target.container, target.seen_at = container, now
         target.endpoint = endpoint_of(container, self.plan.target(container.name).endpoint)
         lost_at = self.last_lost_at
-        self._ledger.enter(target, container, lost_at, now)
-        self._ledger.explain(target, before, container, log, lost_at, now)
+        self.ledger.enter(target, container, lost_at, now)
+        self.ledger.explain(target, before, container, log, lost_at, now)
         if container.is_up:
             target.seen_up_at = now

@@ -55,6 +55,13 @@ class Incidents:
             (json.dumps(diagnosis, ensure_ascii=False), number),
         )
 
+    def set_changed(self, number: int, changed: Sequence[str]) -> None:
+        """What was different when it opened, against the last launch that was healthy."""
+        self._db.execute(
+            "UPDATE incident SET changed = ? WHERE number = ?",
+            (json.dumps(list(changed), ensure_ascii=False), number),
+        )
+
     def call_person(self, number: int, now: datetime) -> bool:
         """A person is called once an incident; False if one already was."""
         return (

@@ -4,12 +4,14 @@ A row is written before the thing it speaks of is done. Whoever changes the orde
 writing and doing here breaks the promise that nothing is done twice.
 """
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
-from sentinel.core.model.intent import STEPS, Action, Intent, Mode, Outcome, Step, Wish
+from sentinel.core.model.intent import Action, Intent, Mode, Outcome, Step, Wish
 from sentinel.core.model.moment import moment, moment_or_none, stamp, stamp_or_none
 
 
@@ -64,6 +66,26 @@ class Journal:
             "UPDATE intent SET verify_by = ? WHERE number = ?", (stamp(verify_by), intent.number)
         )
 
+    def differ(self, intent: Intent, diff: Sequence[str]) -> None:
+        """What it changes on the command line, as `-…` and `+…`."""
+        self._db.execute(
+            "UPDATE intent SET diff = ? WHERE number = ?", (json.dumps(diff), intent.number)
+        )
+
+    def recreation(self, number: int) -> Mapping[str, Any] | None:
+        """How far its container has been made anew; None if that has not begun."""
+        row = self._db.execute(
+            "SELECT recreation FROM intent WHERE number = ?", (number,)
+        ).fetchone()
+        return json.loads(row[0]) if row and row[0] else None
+
+    def recreate(self, number: int, facts: Mapping[str, Any] | None) -> None:
+        """Written before what it speaks of is done; None: it is not needed any more."""
+        self._db.execute(
+            "UPDATE intent SET recreation = ? WHERE number = ?",
+            (None if facts is None else json.dumps(facts), number),
+        )
+
     def close(self, intent: Intent, outcome: Outcome, because: str, now: datetime) -> bool:
         """Close it; False if it was closed before."""
         changed = self._db.execute(
@@ -94,6 +116,15 @@ class Journal:
     def last_of(self, target: str) -> Intent | None:
         found = self._select(
             "WHERE target = ? AND reserved_at IS NOT NULL ORDER BY reserved_at DESC LIMIT 1",
+            (target,),
+        )
+        return found[0] if found else None
+
+    def last_made_anew(self, target: str) -> Intent | None:
+        """The last time that its limit was changed, and that was proved."""
+        found = self._select(
+            "WHERE target = ? AND outcome = 'verified' AND diff <> '[]'"
+            " ORDER BY number DESC LIMIT 1",
             (target,),
         )
         return found[0] if found else None
@@ -149,6 +180,8 @@ class Journal:
             "by": wish.by,
             "container_id": wish.container_id,
             "saw_started_at": stamp(wish.saw_started_at),
+            "cause": wish.cause,
+            "settings": json.dumps(_settings(wish)),
             **{name: stamp(at) for name, at in times.items()},
         }
         names, marks = ", ".join(columns), ", ".join("?" for _ in columns)
@@ -160,7 +193,7 @@ class Journal:
             return None
         self._db.executemany(
             "INSERT INTO step (intent, position, name) VALUES (?, ?, ?)",
-            [(cursor.lastrowid, at, name) for at, name in enumerate(STEPS[wish.action])],
+            [(cursor.lastrowid, at, name) for at, name in enumerate(wish.steps)],
         )
         return self.get(cursor.lastrowid)
 
@@ -183,7 +216,19 @@ class Journal:
         )
 
 
+def _settings(wish: Wish) -> dict[str, object]:
+    return {
+        "remedy": wish.remedy,
+        "limit": wish.limit,
+        "restores": wish.restores,
+        "forced": wish.forced,
+        "within": None if wish.within is None else wish.within.total_seconds(),
+    }
+
+
 def _intent(row: sqlite3.Row, steps: tuple[Step, ...]) -> Intent:
+    settings = json.loads(row["settings"])
+    within = settings.get("within")
     return Intent(
         number=row["number"],
         wish=Wish(
@@ -195,6 +240,12 @@ def _intent(row: sqlite3.Row, steps: tuple[Step, ...]) -> Intent:
             container_id=row["container_id"],
             saw_started_at=moment(row["saw_started_at"]),
             incident=row["incident"],
+            cause=row["cause"],
+            remedy=settings.get("remedy", ""),
+            limit=settings.get("limit"),
+            restores=settings.get("restores", False),
+            forced=tuple(settings.get("forced", ())),
+            within=None if within is None else timedelta(seconds=within),
         ),
         steps=steps,
         proposed_at=moment_or_none(row["proposed_at"]),

@@ -2,13 +2,17 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from sentinel.core.diagnosis.privacy import redacted
 from sentinel.core.model.container import Container, EngineEvent
 from sentinel.core.model.launch import By, EndedAs, Ending, Launch
 from sentinel.core.model.moment import moment, moment_or_none, stamp
+from sentinel.core.policy.changed import changed
 
+_COMPOSE_HASH = "com.docker.compose.config-hash"
+_JSON = ("argv", "devices", "environment", "facts")
 _KEPT_EVENTS = frozenset({"start", "die", "oom", "kill", "stop", "destroy", "restart"})
 
 
@@ -21,7 +25,8 @@ class Launches:
         assert container.started_at is not None
         self._db.execute(
             "INSERT OR IGNORE INTO launch (target, container_id, started_at, by, image, image_id,"
-            " argv, devices, restart_count, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " argv, devices, restart_count, seen_at, environment, compose_hash)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 target,
                 container.id,
@@ -29,10 +34,12 @@ class Launches:
                 by,
                 container.image,
                 container.image_id,
-                json.dumps(container.argv),
+                json.dumps(redacted(list(container.argv))),
                 json.dumps(container.devices),
                 container.restart_count,
                 stamp(now),
+                json.dumps(dict(container.environment), sort_keys=True),
+                container.labels.get(_COMPOSE_HASH, ""),
             ),
         )
         found = self.get(container.id, container.started_at)
@@ -59,6 +66,29 @@ class Launches:
         )
         return found[0] if found else None
 
+    def at(self, target: str, at: datetime) -> Launch | None:
+        """The launch that was under way at an instant, or the last before it."""
+        found = self._select(
+            "WHERE target = ? AND started_at <= ? ORDER BY started_at DESC LIMIT 1",
+            (target, stamp(at)),
+        )
+        return found[0] if found else None
+
+    def last_healthy(self, before: Launch) -> Launch | None:
+        """The last launch of the target before this one that became ready."""
+        found = self._select(
+            "WHERE target = ? AND ready_at IS NOT NULL AND rowid < coalesce((SELECT rowid FROM"
+            " launch WHERE container_id = ? AND started_at = ?), 9223372036854775807)"
+            " ORDER BY rowid DESC LIMIT 1",
+            (before.target, before.container_id, stamp(before.started_at)),
+        )
+        return found[0] if found else None
+
+    def changed(self, launch: Launch) -> list[str]:
+        """What differs from the last launch before it that was healthy."""
+        healthy = self.last_healthy(launch)
+        return changed(healthy, launch) if healthy is not None else []
+
     def since(self, target: str, at: datetime) -> Sequence[Launch]:
         return self._select(
             "WHERE target = ? AND started_at >= ? ORDER BY started_at", (target, stamp(at))
@@ -69,17 +99,30 @@ class Launches:
         rows = self._db.execute(
             "SELECT * FROM launch WHERE target = ? ORDER BY rowid DESC LIMIT ?", (target, most)
         )
-        return [{**dict(row), "argv": json.loads(row["argv"])} for row in rows]
+        return [
+            {
+                **dict(row),
+                **{key: json.loads(row[key]) for key in _JSON},
+                "changed": self.changed(_launch(row)),
+            }
+            for row in rows
+        ]
 
     def start_seconds(self, target: str, most: int) -> list[float]:
-        """How long its last starts took that became ready, newest first."""
+        """How long its last starts took that became ready, newest first.
+
+        One that was found ready taught nothing: the greater part of a start must have been seen.
+        """
         rows = self._db.execute(
-            "SELECT started_at, ready_at FROM launch WHERE target = ? AND ready_at IS NOT NULL"
-            " ORDER BY rowid DESC LIMIT ?",
+            "SELECT started_at, seen_at, ready_at FROM launch WHERE target = ?"
+            " AND ready_at IS NOT NULL ORDER BY rowid DESC LIMIT ?",
             (target, most),
         )
+        moments = [[moment(value) for value in row] for row in rows]
         return [
-            (moment(row["ready_at"]) - moment(row["started_at"])).total_seconds() for row in rows
+            (ready - started).total_seconds()
+            for started, seen, ready in moments
+            if seen - started <= ready - seen
         ]
 
     def ready(self, launch: Launch, model: str | None, now: datetime) -> None:
@@ -87,6 +130,18 @@ class Launches:
             "UPDATE launch SET ready_at = coalesce(ready_at, ?), model = coalesce(?, model)"
             " WHERE container_id = ? AND started_at = ?",
             (stamp(now), model, launch.container_id, stamp(launch.started_at)),
+        )
+
+    def learn(self, launch: Launch, facts: Mapping[str, float | str], driver: str) -> None:
+        """Keep what its log told, and the driver of its GPUs."""
+        self._db.execute(
+            "UPDATE launch SET facts = ?, driver = ? WHERE container_id = ? AND started_at = ?",
+            (
+                json.dumps(dict(facts), sort_keys=True, ensure_ascii=False),
+                driver,
+                launch.container_id,
+                stamp(launch.started_at),
+            ),
         )
 
     def end(self, launch: Launch, ending: Ending, now: datetime) -> None:
@@ -180,4 +235,12 @@ def _launch(row: sqlite3.Row) -> Launch:
         ready_at=moment_or_none(row["ready_at"]),
         model=row["model"],
         ending=ending,
+        image=row["image"],
+        image_id=row["image_id"],
+        argv=tuple(json.loads(row["argv"])),
+        environment=json.loads(row["environment"]),
+        devices=tuple(json.loads(row["devices"])),
+        compose_hash=row["compose_hash"],
+        driver=row["driver"],
+        facts=json.loads(row["facts"]),
     )

@@ -19,7 +19,9 @@ from sentinel.store.dispatch import Dispatches
 from sentinel.store.incidents import Incidents
 from sentinel.store.journal import Journal
 from sentinel.store.launches import Launches
+from sentinel.store.logbook import Logbook
 from sentinel.store.outbox import Outbox
+from sentinel.store.scorecard import Scorecard
 from sentinel.store.silences import Silences
 
 
@@ -35,7 +37,9 @@ class Memory:
         self.incidents = Incidents(db)
         self.journal = Journal(db)
         self.launches = Launches(db)
+        self.logbook = Logbook(db)
         self.outbox = Outbox(db)
+        self.scorecard = Scorecard(db)
         self.silences = Silences(db)
 
     @contextmanager
@@ -56,7 +60,9 @@ class Memory:
         with self.together():
             self.incidents.forget(before)
             self.launches.forget(before)
+            self.logbook.forget(before)
             self.outbox.forget(before)
+            self.scorecard.forget(before)
 
     def retreat(self, because: str) -> None:
         """Go on in RAM, from what can still be read of the file."""
@@ -98,7 +104,9 @@ class Memory:
             self.incidents,
             self.journal,
             self.launches,
+            self.logbook,
             self.outbox,
+            self.scorecard,
             self.silences,
         )
         for part in parts:  # others hold them, so they stay and their file changes

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sentinel.core.model.incident import incident_id, incident_number
+from sentinel.store.scorecard import scorecard_json
 
 
 def incident_json(
@@ -21,6 +22,7 @@ def incident_json(
 
 
 def intent_json(row: sqlite3.Row) -> dict[str, Any]:
+    settings = json.loads(row["settings"])
     return {
         "id": f"n-{row['number']:06d}",
         "action": row["action"],
@@ -35,6 +37,10 @@ def intent_json(row: sqlite3.Row) -> dict[str, Any]:
         "outcome": row["outcome"],
         "outcome_because": row["closed_because"],
         "by": row["by"],
+        "cause": row["cause"] or None,
+        "limit": settings.get("limit"),
+        "forced": settings.get("forced", []),
+        "diff": json.loads(row["diff"]),
         "incident": None if row["incident"] is None else incident_id(row["incident"]),
     }
 
@@ -69,6 +75,10 @@ class Reader:
             rows = db.execute("SELECT * FROM intent ORDER BY number DESC LIMIT 1000")
             return [intent_json(row) for row in rows]
 
+    def scorecard(self) -> dict[str, Any]:
+        with closing(self._open()) as db:
+            return scorecard_json(db)
+
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=5.0)
         db.row_factory = sqlite3.Row
@@ -95,6 +105,7 @@ def _incident(
         "acknowledged_at": row["acknowledged_at"],
         "acknowledged_by": row["acknowledged_by"],
         "diagnosis": json.loads(row["diagnosis"]),
+        "changed": json.loads(row["changed"]),
         "alerts": [alert["alertname"] for alert in alerts],
         "intents": [intent_json(intent) for intent in intents],
         "timeline": [

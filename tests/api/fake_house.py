@@ -193,6 +193,9 @@ class FakeHouse:
     def intents(self) -> list[dict[str, Any]]:
         return [an_intent()]
 
+    def scorecard(self) -> dict[str, Any]:
+        return {"remedies": []}
+
     def copies(self) -> Copies:
         if self.library is None:
             raise Transient("Sentinel is still starting")

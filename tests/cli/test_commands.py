@@ -225,7 +225,7 @@ def test_without_a_daemon_every_command_is_3_and_says_what_to_try(
 
 @pytest.mark.parametrize(
     "name",
-    ["act", "scorecard", "install", "doctor", "test-notify", "advise", "demo"],
+    ["install", "doctor", "test-notify", "advise", "demo"],
 )  # fmt: skip
 def test_what_is_not_here_yet_says_so_and_what_to_use(alone: Sentinel, name: str) -> None:
     result = alone(name, "restart", "t1-a", "--dry-run", "--json")

@@ -32,8 +32,9 @@ def usage(name: str) -> str:
 
 
 def test_the_commands_of_the_product_exist() -> None:
-    promised = ["run", "status", "alerts", "incidents", "intents", "explain", "silence add", "silence list", "silence expire", "ack", "approve", "reject", "pause", "resume", "act", "scorecard", "query", "reload", "install", "doctor", "diagnose", "test-notify", "advise", "demo"]  # fmt: skip
+    promised = ["run", "status", "alerts", "incidents", "intents", "explain", "silence add", "silence list", "silence expire", "ack", "approve", "reject", "pause", "resume", "scorecard", "query", "reload", "install", "doctor", "diagnose", "test-notify", "advise", "demo"]  # fmt: skip
     promised += ["rules check", "rules test"]
+    promised += [f"act {name}" for name in ("restart", "lower-max-num-seqs", "restore")]
     promised += [f"config {name}" for name in ("check", "reference", "init", "export", "diff")]
 
     assert {f"sentinel {name}" for name in promised} <= set(ALL)

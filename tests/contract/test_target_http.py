@@ -209,19 +209,21 @@ def test_a_proxy_for_the_internet_is_not_used(monkeypatch: pytest.MonkeyPatch) -
     assert ask(answering(sized(b"up 1\n"))).ok
 
 
-def test_a_connection_is_kept_and_cookies_are_not() -> None:
-    connections, cookies = 0, 0
+def test_neither_connections_nor_cookies_are_kept() -> None:
+    """A connection that outlived its request would look like a client that waits."""
+    connections, closed, cookies = 0, 0, 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections, cookies
+        nonlocal connections, closed, cookies
         connections += 1
-        while True:
-            _, headers, _ = await request(reader)
-            cookies += "cookie" in headers
-            writer.write(sized(b"up 1\n", b"Set-Cookie: a=b\r\n"))
+        _, headers, _ = await request(reader)
+        cookies += "cookie" in headers
+        writer.write(sized(b"up 1\n", b"Set-Cookie: a=b\r\n"))
+        closed += await reader.read() == b""
 
     assert ask(serve, times=5).ok
-    assert (connections, cookies) == (1, 0)
+    assert (connections, cookies) == (5, 0)
+    assert closed >= 4
 
 
 def test_a_connection_closed_while_idle_does_not_cost_a_scrape() -> None:
@@ -289,14 +291,19 @@ class Vllm:
 
 
 def probe(
-    vllm: Vllm, *, times: int = 1, deadline: float = 2.0, api_key: str | None = None
+    vllm: Vllm,
+    *,
+    times: int = 1,
+    deadline: float = 2.0,
+    api_key: str | None = None,
+    ranks: tuple[str, ...] = (),
 ) -> Completion:
     async def main() -> Completion:
         http = TargetHttp(MachineClock())
         try:
             async with serving(vllm) as url:
                 for _ in range(times):
-                    said = await http.complete(url, api_key=api_key, deadline=deadline)
+                    said = await http.complete(url, api_key=api_key, deadline=deadline, ranks=ranks)
                 if (200, None) in vllm.replies.values():
                     await asyncio.wait_for(vllm.gone.wait(), 2)
                 return said
@@ -357,7 +364,7 @@ def test_what_a_server_offers_is_found_once(vllm: dict[str, Reply], path: str) -
         pytest.param(
             {"completions": (404, {"error": {"message": "The model `m` does not exist."}})},
             "HTTP 404: The model `m` does not exist.",
-            {},
+            {"unsupported": True},
             id="the model has gone",
         ),
         pytest.param(
@@ -370,9 +377,23 @@ def test_what_a_server_offers_is_found_once(vllm: dict[str, Reply], path: str) -
             {"completions": (403, {})}, "HTTP 403", {"unauthorised": True}, id="forbidden"
         ),
         pytest.param(
-            {"models": (200, {"data": []})}, "the server lists no model", {}, id="no model"
+            {"models": (200, {"data": []})},
+            "the server lists no model",
+            {"unsupported": True},
+            id="no model",
         ),
-        pytest.param({"models": (200, [1])}, "the server lists no model", {}, id="not a list"),
+        pytest.param(
+            {"models": (200, [1])},
+            "the server lists no model",
+            {"unsupported": True},
+            id="not a list",
+        ),
+        pytest.param(
+            {"models": (404, {})}, "HTTP 404", {"unsupported": True}, id="no list of models"
+        ),
+        pytest.param(
+            {"completions": (429, {})}, "HTTP 429", {"unsupported": True}, id="too many requests"
+        ),
         pytest.param(
             {"completions": (200, {"choices": []})}, "the answer holds nothing", {}, id="empty"
         ),
@@ -392,6 +413,36 @@ def test_why_there_was_no_token(vllm: dict[str, Reply], says: str, facts: dict[s
         "unsupported": said.unsupported,
     }
     assert told == {"refused": False, "unauthorised": False, "unsupported": False, **facts}
+
+
+def test_every_engine_of_several_is_met_by_requests_of_its_own() -> None:
+    vllm = Vllm(completions=(200, CHOICES))
+
+    said = probe(vllm, ranks=("0", "1"))
+
+    assert said.ok
+    meant = [headers["x-data-parallel-rank"] for path, headers, _ in vllm.asked[1:]]
+    assert sorted(meant) == ["0", "0", "0", "1", "1", "1"]
+    ids = {headers["x-request-id"] for _, headers, _ in vllm.asked}
+    assert len(ids) == len(vllm.asked)
+
+
+def test_one_silent_engine_of_several_is_enough() -> None:
+    class OneHangs(Vllm):
+        async def __call__(
+            self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            _, headers, _ = await request(reader)
+            if headers.get("x-data-parallel-rank") == "1":
+                await reader.read()
+                return
+            said = CHOICES if "x-data-parallel-rank" in headers else CARDS
+            writer.write(sized(json.dumps(said).encode()))
+
+    said = probe(OneHangs(), ranks=("0", "1", "2"), deadline=0.3)
+
+    assert said.is_silent
+    assert said.took < 1
 
 
 @pytest.mark.parametrize("hung", ["models", "completions"])

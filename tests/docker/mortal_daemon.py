@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sentinel.adapters.docker_hands import DockerHands
+from sentinel.adapters.docker_recreate import DockerRecreation
 from sentinel.adapters.webhook import WebhookNotifier
 from sentinel.runtime.app import App, Flags
 from sentinel.store.dispatch import Dispatches
@@ -31,6 +32,8 @@ POINTS: dict[str, tuple[type, str]] = {
     "sent": (Outbox, "sent"),
     "stop": (DockerHands, "stop"),
     "start": (DockerHands, "start"),
+    "recreate": (Journal, "recreate"),
+    "deed": (DockerRecreation, "do"),
 }
 
 

@@ -53,8 +53,8 @@ class Engine:
     """A real engine, and what was made on it, to be removed in the end."""
 
     vllm: Path
-    api: docker.APIClient = field(default_factory=lambda: docker.APIClient(HOST, version="auto"))
-    hands: DockerRecreation = field(default_factory=lambda: DockerRecreation(HOST))
+    api: docker.APIClient
+    hands: DockerRecreation
     run: str = field(default_factory=lambda: f"recreate-{os.getpid()}")
     networks: list[str] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
@@ -222,16 +222,23 @@ class Driver:
         self.plan = plan_of(facts_of(plan))
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    vllm = tmp_path_factory.mktemp("program") / "vllm"
-    vllm.parent.parent.chmod(0o755)
+@contextlib.contextmanager
+def engine_at(host: str, folder: Path) -> Iterator[Engine]:
+    folder.parent.chmod(0o755)
+    vllm = folder / "vllm"
     vllm.write_text(PROGRAM)
     vllm.chmod(0o755)
-    engine = Engine(vllm)
+    api = docker.APIClient(host, version="auto")
+    engine = Engine(vllm, api, DockerRecreation(host))
     engine.image(IMAGE)
     yield engine
     engine.close()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with engine_at(HOST, tmp_path_factory.mktemp("program")) as engine:
+        yield engine
 
 
 @pytest.fixture(autouse=True)
@@ -774,6 +781,12 @@ CONFIGS: dict[str, st.SearchStrategy[Any]] = {
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_any_options_are_those_of_the_candidate(
+    engine: Engine, blue: str, host: dict[str, Any], config: dict[str, Any]
+) -> None:
+    any_options_are_those_of_the_candidate(engine, blue, host, config)
+
+
+def any_options_are_those_of_the_candidate(
     engine: Engine, blue: str, host: dict[str, Any], config: dict[str, Any]
 ) -> None:
     try:

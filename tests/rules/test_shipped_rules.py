@@ -24,7 +24,7 @@ ALERTS = [
 ]
 STABLE = {
     "target", "host", "model_name", "engine", "kind", "gpu", "uuid", "pool", "receiver",
-    "integration", "severity", "alertname",
+    "integration", "severity", "alertname", "mountpoint",
 }  # fmt: skip
 
 

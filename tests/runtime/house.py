@@ -21,6 +21,7 @@ from sentinel.runtime.loop import Loop
 from sentinel.runtime.plan import Plan, TargetPlan
 from sentinel.store.memory import Memory, open_memory
 from sentinel.telemetry.metrics import Metrics
+from tests.fake_recreation import FakeRecreation
 from tests.fakes import FakeClock, FakeDocker, FakeReceiver, InlineLane, ask_inline, send_inline
 
 _OF_SLOTS = "SentinelLate"  # here time jumps over slots, and nobody is late
@@ -53,9 +54,11 @@ class Daemon:
     receiver: FakeReceiver = field(default_factory=FakeReceiver)
     plan: Plan = field(default_factory=plan)
     shown: Snapshot | None = None
+    samples: Sequence[Any] = ()  # published with it
     metrics: Metrics = field(default_factory=Metrics)
     heard: int = 0
     watched_until: datetime | None = None
+    world: dict[str, Any] = field(default_factory=dict)  # other parts of `Outside`
 
     def __post_init__(self) -> None:
         self.memory = self.open()
@@ -72,19 +75,21 @@ class Daemon:
         )
 
     def build(self) -> Loop:
+        outside = Outside(
+            clock=self.clock,
+            eyes=self.docker,
+            hands=self.docker,
+            recreation=lambda: FakeRecreation(self.docker),
+            http=self.docker,
+            ask=ask_inline,
+            send=send_inline,
+            shown=self,
+            metrics=self.metrics,
+            evidence=Evidence(self.folder / "evidence", self.docker),
+            lane=cast(Any, InlineLane),
+        )
         return assemble(
-            Outside(
-                clock=self.clock,
-                eyes=self.docker,
-                hands=self.docker,
-                http=self.docker,
-                ask=ask_inline,
-                send=send_inline,
-                shown=self,
-                metrics=self.metrics,
-                evidence=Evidence(self.folder / "evidence", self.docker),
-                lane=cast(Any, InlineLane),
-            ),
+            replace(outside, **self.world),
             self.memory,
             self.plan,
             self.book,
@@ -98,7 +103,7 @@ class Daemon:
         self.loop = self.build()
 
     def show(self, snapshot: Snapshot, samples: Sequence[object], now: datetime) -> None:
-        self.shown = snapshot
+        self.shown, self.samples = snapshot, samples
 
     def beat(self, now: datetime) -> None:
         self.watched_until = now

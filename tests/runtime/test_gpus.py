@@ -8,6 +8,7 @@ import pytest
 from sentinel.core.gpu import samples as series
 from sentinel.core.gpu.owner import Owner
 from sentinel.core.gpu.reading import Driver, GpuReading, HostGpus, XidEvent
+from sentinel.core.host.kernel_log import KernelXid
 from sentinel.core.model.container import Status
 from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
@@ -347,6 +348,25 @@ def test_memory_of_a_container_that_is_over_is_orphaned(world: World) -> None:
     assert world.ask("sentinel_gpu_memory_orphaned_bytes") == {A: GIB}
 
 
+def test_a_gpu_is_held_until_a_later_look_sees_it_let_go(world: World) -> None:
+    target = world.run("gpu=0")
+    world.eyes.host = host(gpu(0, processes=held(p9=GIB)))
+    world.eyes.owners[9] = owner(BOX)
+    world.slot()
+    target.container = replace(target.container, status=Status.EXITED)
+    stopped = world.clock.monotonic()
+    world.clock.advance(seconds=1)
+    not_looked_yet = world.gpus.are_held_by([BOX], stopped)
+    world.slot()
+    still_there = world.gpus.are_held_by([BOX], stopped)
+    world.eyes.host, world.eyes.owners = host(gpu(0)), {}
+    world.slot()
+
+    assert (not_looked_yet, still_there) == (True, True)
+    assert not world.gpus.are_held_by([BOX], stopped)
+    assert not world.gpus.are_held_by(["7" * 64], stopped), "one never seen on a GPU"
+
+
 # GPUs lost inside a container only
 
 
@@ -445,3 +465,64 @@ def test_a_look_asks_for_each_process_once() -> None:
     eyes.owners[9] = owner(BOX)
 
     assert look(eyes, eyes, {}) == Look(host=eyes.host, owners={9: owner(BOX)})
+
+
+# the kernel's log, which tells of Xids too
+
+
+def hears(world: World, *xids: int, bus: str = "0:c6:0") -> None:
+    world.gpus.hear_kernel([KernelXid(at=world.clock.now(), bus=bus, xid=xid) for xid in xids])
+
+
+def counted(world: World, xid: int) -> dict[str, float]:
+    return world.ask(f'sentinel_gpu_xid_errors_total{{xid="{xid}"}} > 0')
+
+
+@pytest.fixture
+def placed(world: World) -> World:
+    """Its first GPU says where on the bus it is."""
+    world.eyes.host = host(gpu(0, bus_id="00000000:C6:00.0"), gpu(1))
+    world.slot()
+    return world
+
+
+def test_an_xid_that_only_the_kernel_tells_counts(placed: World) -> None:
+    hears(placed, 79)
+    placed.slot()
+
+    assert counted(placed, 79) == {A: 1.0}
+
+
+@pytest.mark.parametrize("kernel_first", [True, False])
+def test_an_xid_that_both_tell_counts_once(placed: World, kernel_first: bool) -> None:
+    said = replace(placed.eyes.host, xids=(XidEvent(xid=79, uuid=A),))
+    if kernel_first:
+        hears(placed, 79)
+    placed.eyes.host, quiet = said, placed.eyes.host
+    placed.slot()
+    placed.eyes.host = quiet
+    if not kernel_first:
+        hears(placed, 79)
+    placed.slot()
+    before = counted(placed, 79)
+    hears(placed, 79)  # another
+    placed.slot()
+
+    assert before == {A: 1.0}
+    assert counted(placed, 79) == {A: 2.0}
+
+
+def test_an_xid_of_a_gpu_that_is_not_known_is_nobodys(placed: World) -> None:
+    hears(placed, 79, bus="0:1:0")
+    placed.slot()
+
+    assert counted(placed, 79) == {}
+
+
+def test_what_the_kernel_told_goes_on_after_a_restart_of_the_daemon(placed: World) -> None:
+    hears(placed, 79)
+    placed.memory.close()
+    placed.start()
+    placed.slot()
+
+    assert counted(placed, 79) == {A: 1.0}

@@ -56,7 +56,9 @@ def obey(house: Daemon, command: Command) -> dict[str, object]:
         parts.dispatch,
         lambda _by: {},
     )
-    return obedience.obey(command)
+    answer = obedience.obey(command)
+    assert isinstance(answer, dict)
+    return answer
 
 
 def post(house: Daemon, *, ends: float | None = None, **labels: str) -> None:

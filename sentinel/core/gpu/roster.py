@@ -5,7 +5,8 @@ that, and not its silence, is what people must hear of. While the driver does no
 nothing is known of the others, and nothing is said of them.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sentinel.core.gpu.owner import Owner, orphaned_bytes
@@ -16,6 +17,8 @@ from sentinel.core.gpu.xid import label_of
 
 _ORPHANED_AFTER = 60.0  # seconds; a process that ends needs some to give memory back
 _ANSWERS = (Driver.OK, Driver.NO_GPUS)
+
+SeenXid = tuple[str, str]  # UUID and label
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,11 +37,14 @@ class Roster:
         """`xids`: how often each was seen before, by UUID and label."""
         self._known: dict[str, _Known] = {}
         self._xids = {uuid: dict(counts) for uuid, counts in xids.items()}
+        self._told: Counter[SeenXid] = Counter()  # since the start, by either witness
+        self._by_driver: Counter[SeenXid] = Counter()
+        self._by_kernel: Counter[SeenXid] = Counter()
 
     def see(
         self, host: HostGpus, owners: Mapping[int, Owner], ended: Collection[str], at: float
-    ) -> list[tuple[str, str]]:
-        """Take in one look, at monotonic time `at`; say which Xids it brought: UUID and label."""
+    ) -> list[SeenXid]:
+        """Take in one look, at monotonic time `at`; say which Xids it brought that are news."""
         shown = {gpu.uuid: gpu for gpu in host.gpus}
         for gpu in shown.values():
             known = self._known.setdefault(gpu.uuid, _Known(index=gpu.index, good=gpu, at=at))
@@ -52,7 +58,11 @@ class Roster:
                 known.now = GpuReading(index=known.index, uuid=uuid, trouble=because)
             elif known.now is not None and not known.now.trouble:
                 known.now = None
-        return self._count(host)
+        return self._count(self._xids_of(host), self._by_driver)
+
+    def hear(self, seen: Iterable[SeenXid]) -> list[SeenXid]:
+        """Take in what the kernel logged; say what of it is news."""
+        return self._count(seen, self._by_kernel)
 
     @property
     def gpus(self) -> tuple[GpuReading, ...]:
@@ -99,14 +109,20 @@ class Roster:
         known.orphaned_since = at if known.orphaned_since is None else known.orphaned_since
         known.orphaned = orphaned if at - known.orphaned_since >= _ORPHANED_AFTER else 0
 
-    def _count(self, host: HostGpus) -> list[tuple[str, str]]:
+    def _xids_of(self, host: HostGpus) -> Iterator[SeenXid]:
         """One of which the driver does not say where it was may have been anywhere."""
-        seen = [
-            (uuid, label_of(event.xid))
-            for event in host.xids
-            for uuid in ([event.uuid] if event.uuid else self._known)
-        ]
-        for uuid, label in seen:
-            counts = self._xids.setdefault(uuid, {})
-            counts[label] = counts.get(label, 0.0) + 1
-        return seen
+        for event in host.xids:
+            for uuid in [event.uuid] if event.uuid else self._known:
+                yield uuid, label_of(event.xid)
+
+    def _count(self, seen: Iterable[SeenXid], witness: "Counter[SeenXid]") -> list[SeenXid]:
+        """What both witnesses tell counts once, whoever tells it first."""
+        news = []
+        for each in seen:
+            witness[each] += 1
+            if witness[each] > self._told[each]:
+                self._told[each] += 1
+                counts, label = self._xids.setdefault(each[0], {}), each[1]
+                counts[label] = counts.get(label, 0.0) + 1
+                news.append(each)
+        return news

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from sentinel.core.model.intent import Action
 from sentinel.core.model.labels import Matcher
 
 
@@ -44,6 +45,18 @@ class Reject:
     by: str
     intent: str
     because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """Do something to a target. It is its own approval; `force` overrides guards by name."""
+
+    by: str
+    action: Action
+    target: str
+    to: int | None = None
+    dry_run: bool = False
+    force: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +104,7 @@ Command = (
     | Acknowledge
     | Approve
     | Reject
+    | Act
     | PostAlerts
     | SetSilence
     | ExpireSilence

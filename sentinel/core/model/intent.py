@@ -5,7 +5,7 @@ not memory, that says what may already have happened.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -26,11 +26,20 @@ def strictest(*modes: Mode | None) -> Mode:
 class Action(StrEnum):
     RESTART = "restart"
     LOWER_MAX_NUM_SEQS = "lower_max_num_seqs"
+    RESTORE = "restore"
+    STOP_LOOP = "stop_loop"
     SHIFT_TRAFFIC = "shift_traffic"
     PAGE = "page"
 
 
-STEPS: dict[Action, tuple[str, ...]] = {Action.RESTART: ("stop", "start")}
+_ANEW = ("create", "stop", "start")
+
+STEPS: dict[Action, tuple[str, ...]] = {
+    Action.RESTART: ("stop", "start"),
+    Action.LOWER_MAX_NUM_SEQS: _ANEW,
+    Action.RESTORE: _ANEW,
+    Action.STOP_LOOP: ("stop",),
+}
 """The steps of each action, in order. An action without an entry is not built yet."""
 
 
@@ -68,6 +77,21 @@ class Wish:
     container_id: str
     saw_started_at: datetime
     incident: int | None = None
+    cause: str = ""  # what it is to cure, if that is known
+    remedy: str = ""  # the one that asked for it
+    limit: int | None = None  # the --max-num-seqs it is to run with
+    restores: bool = False  # it is to have the limit again that its owner gave it
+    forced: tuple[str, ...] = ()  # guards that a person has overridden
+    within: timedelta | None = None  # how soon its effect must be seen, if that was said
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Its container is replaced by another, and not only started again."""
+        return self.restores or self.action is Action.LOWER_MAX_NUM_SEQS
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return _ANEW if self.is_made_anew else STEPS[self.action]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +121,11 @@ class Intent:
     def next_step(self) -> Step | None:
         """The first step not known to be done; None when only the proof is missing."""
         return next((step for step in self.steps if step.done_at is None), None)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something may have been done to the world: what was begun is finished."""
+        return any(step.started_at is not None for step in self.steps)
 
 
 def intent_number(text: str) -> int | None:

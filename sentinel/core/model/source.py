@@ -59,6 +59,16 @@ class Series:
     def times(self) -> "array[int]":
         return self.source.times if self.own is None else self.own
 
+    @property
+    def latest(self) -> float | None:
+        """Its value in the last good look; None if that did not find it."""
+        if not self.values:
+            return None
+        if self.own is None:
+            is_there = self.first + len(self.values) == len(self.source.times)
+            return self.values[-1] if is_there else None
+        return None if self.gone and self.gone[-1] > self.own[-1] else self.values[-1]
+
     def drops(self, i: int, j: int) -> list[int]:
         """Where in `values[i:j]` a value is below the one before it: counter resets."""
         self._scan()

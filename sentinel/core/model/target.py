@@ -58,6 +58,11 @@ class Answer:
     def ok(self) -> bool:
         return not self.failure and self.status is not None and self.status // 100 == 2
 
+    @property
+    def is_not_offered(self) -> bool:
+        """The server has no such path: neither a good nor a bad word of it."""
+        return not self.failure and self.status in (404, 405, 501)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
@@ -70,4 +75,14 @@ class Completion:
     says: str = ""  # why not, in a few words
     refused: bool = False  # nobody listens
     unauthorised: bool = False  # 401/403: a configuration fault, not the engine's
-    unsupported: bool = False  # it has no API that Sentinel can ask: says nothing of the engine
+    unsupported: bool = False  # the API server refused by itself: says nothing of the engine
+
+    @property
+    def is_silent(self) -> bool:
+        """No answer, or one that only a sick engine gives."""
+        return not (self.ok or self.refused or self.unauthorised or self.unsupported)
+
+    @property
+    def says_something(self) -> bool:
+        """It serves, or asking again would never tell."""
+        return self.ok or self.unauthorised or self.unsupported

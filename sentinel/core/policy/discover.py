@@ -1,9 +1,11 @@
 """Which containers are targets.
 
 The default looks for what vLLM looks like from outside: its image, its command. A label
-decides over everything else, both ways.
+decides over everything else, both ways. What is on its way in or out while a container is made
+anew is never one.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -36,6 +38,8 @@ DEFAULT: tuple[Sieve, ...] = (
     Sieve(command="*vllm*serve*"),
     Sieve(command="*vllm.entrypoints.openai.api_server*"),
 )
+_SWAPPED = re.compile(r".+\.s[no]-\d+-[0-9a-f]{8}")
+
 EXCLUDED: tuple[Sieve, ...] = (Sieve(label="sentinel.supervise=false"),)
 
 
@@ -44,7 +48,12 @@ def is_target(seen: Summary, discover: Sequence[Sieve], exclude: Sequence[Sieve]
 
 
 def is_excluded(seen: Summary, exclude: Sequence[Sieve]) -> bool:
-    return any(sieve.takes(seen) for sieve in exclude)
+    return is_swapped(seen.name) or any(sieve.takes(seen) for sieve in exclude)
+
+
+def is_swapped(name: str) -> bool:
+    """Set aside, or made beside, while a container is made anew."""
+    return _SWAPPED.fullmatch(name) is not None
 
 
 def _has_label(labels: Mapping[str, str], wanted: str) -> bool:

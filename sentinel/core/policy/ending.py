@@ -18,8 +18,13 @@ _STOP_SIGNALS = frozenset(
     {"", "1", "2", "3", "9", "15", "SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM"}
 )
 _KILLED, _ENDED_UNSEEN = 137, 255
+_USAGE = 2  # what vLLM's command line ends with when it does not understand it
+_TOLD_BY = {129: "SIGHUP", 130: "SIGINT", 143: "SIGTERM"}  # of a program that heeds the signal
 _SETTLING = timedelta(seconds=5)
 _HEEDED_WITHIN = timedelta(minutes=5)  # a signal ignored for longer did not end it
+_KILLS_WITHIN = timedelta(
+    minutes=5
+)  # a server that lost a process to the kernel long ago got over it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,7 @@ class Clues:
     engine_down_at: datetime | None = None  # when Docker was last lost, if near the end
     watched: bool = False  # it was seen to run, and Docker has answered ever since
     restarted: bool = False  # Docker started it again by its restart policy
+    was_ready: bool = False
 
 
 def explain_ending(clues: Clues) -> Ending:
@@ -54,15 +60,24 @@ def _explained(clues: Clues) -> Ending:
         says = "stopped by a person (Docker's own record)"
         return _ending(clues, EndedAs.PERSON, says, "external_stop")
     if (oom := _oom(clues)) is not None:
-        return _ending(clues, EndedAs.OOM, oom, "cgroup_oom")
+        return _ending(clues, EndedAs.OOM, oom, oom_cause(clues.container))
     if clues.log is not None and clues.log.died:
         return _crash_by_log(clues, clues.log)
     if clues.log is not None and clues.log.told_to_stop:
         return _told_to_stop(clues)
+    code = clues.container.exit_code
+    if code in _TOLD_BY and not clues.restarted and not _docker_went_down(clues):
+        says = f"{_exited(code)}: somebody outside Docker told it to stop ({_TOLD_BY[code]})"
+        return _ending(clues, EndedAs.UNWITNESSED, says, "external_stop")
     if clues.restarted or (_saw_it_die(clues) and not _docker_went_down(clues)):
-        code = clues.container.exit_code
-        return _ending(clues, EndedAs.CRASH, f"{_exited(code)} and nobody stopped it", _cause(code))
+        says = f"{_exited(code)} and nobody stopped it"
+        return _ending(clues, EndedAs.CRASH, says, _cause(clues))
     return _unseen(clues)
+
+
+def oom_cause(container: Container) -> str:
+    """Whose memory it was: without a limit of its own, the host's."""
+    return "host_oom" if container.memory_limit == 0 else "cgroup_oom"
 
 
 def stopped_afterwards(ending: Ending, container: Container) -> Ending:
@@ -91,10 +106,10 @@ def _told_to_stop(clues: Clues) -> Ending:
 
 def _unseen(clues: Clues) -> Ending:
     container, code = clues.container, clues.container.exit_code
-    telling = clues.watched or code not in (None, 0, _KILLED, 143, _ENDED_UNSEEN)
+    telling = clues.watched or code not in (None, 0, _KILLED, _ENDED_UNSEEN, *_TOLD_BY)
     if telling and container.manually_stopped is False and not _docker_went_down(clues):
         says = f"{_exited(code)}; Docker's own record says that nobody stopped it"
-        return _ending(clues, EndedAs.CRASH, says, _cause(code))
+        return _ending(clues, EndedAs.CRASH, says, _cause(clues))
     when = "while Docker was down" if _docker_went_down(clues) else "while nobody watched"
     says = f"{_exited(code)} {when}, and nothing says why"
     return _ending(clues, EndedAs.UNWITNESSED, says, "unknown")
@@ -106,6 +121,9 @@ def _exited(code: int | None) -> str:
 
 def _crash_by_log(clues: Clues, log: LogReading) -> Ending:
     """The line itself stays out of the sentence: sentences leave the host, log lines do not."""
+    if log.cause == "unknown":
+        says = f"{_exited(clues.container.exit_code)} and nobody stopped it"
+        return _ending(clues, EndedAs.CRASH, says, _cause(clues))
     return _ending(
         clues,
         EndedAs.OOM if "oom" in log.cause else EndedAs.CRASH,
@@ -161,7 +179,12 @@ def _died_first(clues: Clues) -> bool:
 
 
 def _oom(clues: Clues) -> str | None:
-    if any(event.action == "oom" for event in clues.events):
+    """Newer engines keep `OOMKilled` from the event on, also of a server that lives on."""
+    reported = [event.at for event in clues.events if event.action == "oom"]
+    ended = clues.container.finished_at
+    if reported:
+        if ended is not None and ended - reported[-1] > _KILLS_WITHIN:
+            return None
         return f"out of memory: Docker reported it, and it {_exited(clues.container.exit_code)}"
     if clues.container.oom_killed:
         return "out of memory: Docker's state says OOMKilled"
@@ -181,9 +204,12 @@ def _docker_went_down(clues: Clues) -> bool:
     return ended >= clues.engine_down_at - _SETTLING
 
 
-def _cause(code: int | None) -> str:
+def _cause(clues: Clues) -> str:
+    code = clues.container.exit_code
     if code == _KILLED:
         return "sigkill_unknown"
+    if code == _USAGE and not clues.was_ready:
+        return "bad_arguments"
     return "container_runtime_error" if code in (125, 126, 127) else "engine_died"
 
 

@@ -1,74 +1,25 @@
-"""Witnesses to a state, with one sentence that says why.
+"""From witnesses to a state, with one sentence that says why.
 
 Absence of evidence is never health: what cannot be seen is `unknown`. A model that loads is
 `starting`, for as long as it takes. Ages are compared so that a clock set back makes the
 answer more patient, never more violent.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sentinel.core.model.container import Container, Status
-from sentinel.core.model.launch import EndedAs, Ending, Launch
-from sentinel.core.model.target import Answer, Completion, State
+from sentinel.core.model.launch import EndedAs, Launch
+from sentinel.core.model.target import State
+from sentinel.core.policy.hang import confirmed_by, silence_of
+from sentinel.core.policy.reach import answered_lately, out_of_reach, shows_its_work
+from sentinel.core.policy.say import clock, span
+from sentinel.core.policy.witness import Load, Standing, Witnesses
 
 _DEAD_ANSWERS_FOR = timedelta(seconds=10)
 _ENGINE_GRACE = timedelta(seconds=30)
 _DOCKERS_TURN = timedelta(seconds=5)
-_BUSY_FOR = timedelta(seconds=60)
+_BELIEVED_FOR = timedelta(minutes=5)
 _FULL = 0.95
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """What the last good scrape said of the work in hand. None: the series is absent."""
-
-    running: float | None = None
-    waiting: float | None = None
-    kv_usage: float | None = None
-    asleep: bool = False
-
-    @property
-    def has_demand(self) -> bool:
-        return (self.running or 0) + (self.waiting or 0) > 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long each thing may take, from the settings of this target."""
-
-    startup_deadline: timedelta = timedelta(minutes=15)
-    hung_after: timedelta = timedelta(seconds=120)
-    first_minutes: timedelta = timedelta(minutes=10)
-    hung_after_in_first_minutes: timedelta = timedelta(seconds=300)
-
-    def hung_after_at(self, running_for: timedelta) -> timedelta:
-        young = running_for < self.first_minutes
-        return self.hung_after_in_first_minutes if young else self.hung_after
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witnesses:
-    container: Container | None
-    launch: Launch | None
-    previous_ending: Ending | None = None  # of the launch before this one
-    own_step: str | None = None  # the step Sentinel itself is in the middle of
-    engine_lost_at: datetime | None = None  # Docker does not answer since
-    engine_back_at: datetime | None = None
-    scrape: Answer | None = None  # the last one, good or bad
-    scrape_ok_at: datetime | None = None
-    health: Answer | None = None
-    dead_since: datetime | None = None  # /health has said "dead" without pause since
-    load: Load = Load()
-    progress_at: datetime | None = None  # when any sign of work last changed
-    probe: Completion | None = None
-    patience: Patience = Patience()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    state: State
-    because: str
 
 
 def judge(seen: Witnesses, now: datetime) -> Standing:
@@ -80,8 +31,8 @@ def judge(seen: Witnesses, now: datetime) -> Standing:
         return _not_running(seen, container, now)
     if seen.own_step == "stop":
         return Standing(state=State.STOPPING, because="Sentinel is stopping it for a restart")
-    if seen.engine_lost_at is not None and not _answered_lately(seen, now):
-        since = _clock(seen.engine_lost_at)
+    if seen.engine_lost_at is not None and not answered_lately(seen, now):
+        since = clock(seen.engine_lost_at)
         return Standing(
             state=State.UNKNOWN,
             because=f"neither Docker (since {since}) nor the target itself answers",
@@ -171,83 +122,96 @@ def _loading(seen: Witnesses, container: Container, now: datetime) -> Standing:
     if seen.scrape is None and seen.health is None:
         return Standing(
             state=State.STARTING,
-            because=f"up for {_span(took)}; whether it serves is not known yet",
+            because=f"up for {span(took)}; whether it serves is not known yet",
         )
-    because = f"loading for {_span(took)}"
+    because = f"loading for {span(took)}"
+    if seen.loading:
+        because += f" ({seen.loading})"
     if took > seen.patience.startup_deadline:
-        because += f", longer than its deadline of {_span(seen.patience.startup_deadline)}"
+        because += f", longer than its deadline of {span(seen.patience.startup_deadline)}"
+    elif seen.start_expected is not None and took > seen.start_expected:
+        because += f", longer than the {span(seen.start_expected)} that its starts may take"
     if seen.previous_ending is not None and seen.previous_ending.is_failure:
         because += f" after it {seen.previous_ending.because}"
     return Standing(state=State.STARTING, because=because)
 
 
 def _running(seen: Witnesses, launch: Launch, now: datetime) -> Standing:
-    if seen.dead_since is not None and now - seen.dead_since >= _DEAD_ANSWERS_FOR:
-        status = seen.health.status if seen.health else None
-        return Standing(
-            state=State.FAILED,
-            because=f"the server lives but its engine is dead: /health says {status} "
-            f"since {_clock(seen.dead_since)}",
-        )
-    if not _answered_lately(seen, now):
-        says = seen.scrape.says if seen.scrape else "nothing was asked yet"
-        since = f"since {_clock(seen.scrape_ok_at)}" if seen.scrape_ok_at else "so far"
-        return Standing(state=State.UNKNOWN, because=f"does not answer {since}: {says}")
+    if (dead := _dead(seen, now)) is not None:
+        return dead
+    if not answered_lately(seen, now):
+        return out_of_reach(seen, now)
     if seen.load.asleep:
         return Standing(state=State.SLEEPING, because="its engine has been put to sleep")
-    if (hung := _hung(seen, launch, now)) is not None:
+    if (hung := _hung(seen, launch)) is not None:
         return hung
-    return _working(seen.load)
+    if not shows_its_work(seen, now):
+        return _untold(seen, now)
+    return _working(seen)
 
 
-def _hung(seen: Witnesses, launch: Launch, now: datetime) -> Standing | None:
-    """Work waits, nothing moves for long enough, and a real request got no answer either."""
-    if not seen.load.has_demand or seen.progress_at is None:
+def _dead(seen: Witnesses, now: datetime) -> Standing | None:
+    """/health says so for a while, and nothing has been done meanwhile that says otherwise."""
+    since = seen.dead_since
+    if since is None or now - since < _DEAD_ANSWERS_FOR:
         return None
-    still_for = now - seen.progress_at
-    if still_for < seen.patience.hung_after_at(now - launch.started_at):
+    if seen.moved_at is not None and seen.moved_at - since >= _DEAD_ANSWERS_FOR:
         return None
-    probe = seen.probe
-    if probe is None or probe.ok or probe.unauthorised or probe.at < seen.progress_at:
-        return None
+    status = seen.health.status if seen.health else None
     return Standing(
-        state=State.HUNG,
-        because=f"no progress for {_span(still_for)} with {seen.load.running or 0:.0f} running and "
-        f"{seen.load.waiting or 0:.0f} waiting, and a one-token request failed: {probe.says}",
+        state=State.FAILED,
+        because=f"the server lives but its engine is dead: /health says {status} "
+        f"since {clock(since)}",
     )
 
 
-def _working(load: Load) -> Standing:
+def _hung(seen: Witnesses, launch: Launch) -> Standing | None:
+    silence = silence_of(seen.engines, seen.connections, seen.probe)
+    if silence is None:
+        return None
+    if silence.lasted < seen.patience.hung_after_at(silence.until - launch.started_at):
+        return None
+    why = confirmed_by(silence, seen.probe, seen.power, seen.connections)
+    if why is None:
+        return None
+    return Standing(
+        state=State.HUNG,
+        because=f"no progress for {span(silence.lasted)} with {silence.says}, and {why}",
+    )
+
+
+def _untold(seen: Witnesses, now: datetime) -> Standing:
+    """It shows no series of its work: only a request can tell."""
+    probe = seen.probe
+    if probe is not None and probe.ok and now - probe.at < _BELIEVED_FOR:
+        return Standing(
+            state=State.SERVING,
+            because=f"shows no metrics of its work; a one-token request was answered at "
+            f"{clock(probe.at)}",
+        )
+    because = "answers, but shows no metrics of its work"
+    if probe is None:
+        because += ", and no request has been tried"
+    else:
+        because += f", and a one-token request failed: {probe.says}" if probe.says else ""
+    return Standing(state=State.UNKNOWN, because=because)
+
+
+def _working(seen: Witnesses) -> Standing:
+    load = seen.load
     running, waiting = load.running or 0, load.waiting or 0
-    kv = load.kv_usage
-    if waiting > 0 and kv is not None and kv >= _FULL:
+    if _is_full(load):
         return Standing(
             state=State.SATURATED,
-            because=f"KV cache {kv:.0%} full, {running:.0f} running, {waiting:.0f} waiting",
+            because=f"KV cache {load.kv_usage:.0%} full, {running:.0f} running, "
+            f"{waiting:.0f} waiting",
         )
-    if running or waiting:
+    if seen.demand:
         return Standing(
             state=State.SERVING, because=f"{running:.0f} running, {waiting:.0f} waiting"
         )
     return Standing(state=State.IDLE, because="answers, and has no work")
 
 
-def _answered_lately(seen: Witnesses, now: datetime) -> bool:
-    """A busy server may miss scrapes; a closed port is believed after two intervals."""
-    if seen.scrape_ok_at is None:
-        return False
-    if seen.scrape is not None and seen.scrape.ok:
-        return True
-    refused = seen.scrape is not None and seen.scrape.failure == "refused"
-    return now - seen.scrape_ok_at < (timedelta(seconds=5) if refused else _BUSY_FOR)
-
-
-def _clock(at: datetime) -> str:
-    return f"{at:%H:%M:%S} UTC"
-
-
-def _span(span: timedelta) -> str:
-    seconds = max(int(span.total_seconds()), 0)
-    if seconds < 120:
-        return f"{seconds} s"
-    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
+def _is_full(load: Load) -> bool:
+    return bool(load.waiting) and load.kv_usage is not None and load.kv_usage >= _FULL

@@ -1,7 +1,7 @@
 """Has an open intent worked, failed, or is it too early to say?
 
 Settled by looking at the world, never by remembering. The proof of a restart is a real
-completion by the container that was started.
+completion by the container that was started; where none can be asked for, that it answers.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def verify_restart(
 ) -> Verdict:
     """Judge a restart all of whose steps are done.
 
-    `probe` was answered by the launch that `container` is in; `overdue`: the time is over.
+    `launch` and `probe` are of the start that `container` is in; `overdue`: the time is over.
     """
     saw = intent.wish.saw_started_at
     if container is None:
@@ -53,8 +53,21 @@ def verify_restart(
             because=f"it serves again, with a completion by {probe.model or 'its model'} "
             f"{took:.0f} s after the restart was decided",
         )
+    answers = launch is not None and launch.ready_at is not None
+    if started and container.is_up and answers and (why := _cannot_be_tried(probe)):
+        return Verdict(
+            outcome=Outcome.VERIFIED,
+            because=f"it answers again; {why}",
+        )
     if overdue:
         by = f" by {intent.verify_by:%H:%M:%S} UTC" if intent.verify_by else " in time"
         says = f": {probe.says}" if probe is not None and probe.says else ""
         return Verdict(outcome=Outcome.FAILED, because=f"not serving{by}{says}")
     return Verdict(outcome=None, because="waiting for a completion by the container started")
+
+
+def _cannot_be_tried(probe: Completion | None) -> str:
+    """Why no completion will ever prove it; empty if one may."""
+    if probe is not None and (probe.unauthorised or probe.unsupported):
+        return f"no token can be asked for: {probe.says}"
+    return ""

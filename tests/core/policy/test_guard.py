@@ -1,6 +1,7 @@
 """Each guard alone, in a table; and that no sequence overspends the budget."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,19 @@ from hypothesis import strategies as st
 from sentinel.core.model.intent import Action, Intent, Mode, Outcome, Wish
 from sentinel.core.model.launch import By, EndedAs, Ending, Launch
 from sentinel.core.model.target import State
-from sentinel.core.policy.guard import BEFORE_A_STEP, GUARDS, Budget, Situation, holds
+from sentinel.core.policy.change import Change
+from sentinel.core.policy.guard import (
+    BEFORE_A_STEP,
+    BEFORE_THE_FIRST,
+    CLEAR,
+    GUARDS,
+    NEVER_FORCED,
+    Budget,
+    PoolState,
+    Situation,
+    holds,
+)
+from sentinel.core.recreate.preflight import Refusal
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -38,6 +51,14 @@ def intent(ago: timedelta, *, target: str = "t1-a", closed: bool = True) -> Inte
         closed_at=at if closed else None,
         outcome=Outcome.VERIFIED if closed else None,
     )
+
+
+def vain(ago: timedelta) -> Intent:
+    return replace(intent(ago), outcome=Outcome.FAILED)
+
+
+LOWER = Action.LOWER_MAX_NUM_SEQS
+SERVING: dict[str, Any] = {"running": True, "ending": None, "state": State.SERVING}
 
 
 def ended(kind: EndedAs, cause: str = "unknown") -> Ending:
@@ -132,6 +153,60 @@ def test_an_unexpected_exit_meets_no_guard() -> None:
         pytest.param(
             "journal_unreadable", {"journal_trouble": "disk is full"}, id="no memory, no hands"
         ),
+        pytest.param("maintenance", {"maintenance": "nights"}, id="maintenance"),
+        pytest.param("deploy_in_progress", {"deployed_at": NOW - minutes(2)}, id="just deployed"),
+        pytest.param(
+            "deploy_in_progress",
+            {"action": LOWER, "change": Change(deploys="compose is at it")},
+            id="a deploy that can be seen",
+        ),
+        pytest.param("external_alert", {"only_posted": True}, id="asked for by others alone"),
+        pytest.param(
+            "unconfirmed",
+            {"only_posted": True, "accept_external": True, "state": State.IDLE, "running": True},
+            id="others say so, and nothing is seen",
+        ),
+        *(
+            pytest.param(
+                guard,
+                {"action": LOWER, "change": Change(refusals=(Refusal(guard=guard, because="x"),))},
+                id=f"{guard} by preflight",
+            )
+            for guard in (
+                "foreign_orchestrator",
+                "others_depend",
+                "cannot_recreate",
+                "arguments_unclear",
+                "changes_nothing",
+                "other_owner",
+            )
+        ),
+        pytest.param("beyond_container", {"gpu_fault": "Xid 79"}, id="the GPU's own fault"),
+        pytest.param(
+            "beyond_container", {"ending": ended(EndedAs.CRASH, "gpu_lost")}, id="GPU lost"
+        ),
+        pytest.param(
+            "beyond_container",
+            {"ending": ended(EndedAs.CRASH, "gpu_ecc"), "remedied": [intent(minutes(90))]},
+            id="GPU again",
+        ),
+        pytest.param("gpu_start", {"gpu_starts": ["t1-b"]}, id="one start at a time"),
+        pytest.param("last_healthy", {**SERVING, "pool": PoolState(name="p")}, id="the last one"),
+        pytest.param(
+            "no_headroom",
+            {**SERVING, "pool": PoolState(name="p", healthy=["t1-b"], saturated=["t1-b"])},
+            id="the others are full",
+        ),
+        pytest.param(
+            "ineffective",
+            {"remedied": [vain(minutes(90)), vain(minutes(50))]},
+            id="twice in vain",
+        ),
+        pytest.param(
+            "ineffective",
+            {"remedied": [intent(timedelta(days=n)) for n in range(1, 6)]},
+            id="five in a week",
+        ),
     ],
 )
 def test_each_guard_holds_and_says_why(guard: str, changes: dict[str, Any]) -> None:
@@ -158,6 +233,28 @@ def test_each_guard_holds_and_says_why(guard: str, changes: dict[str, Any]) -> N
             id="a stop of an earlier launch",
         ),
         pytest.param({"recent": [intent(minutes(30), target="t1-b")]}, id="another target's"),
+        pytest.param({"action": Action.RESTORE, "maintenance": "nights"}, id="the time to restore"),
+        pytest.param({"deployed_at": NOW - minutes(3)}, id="a deploy is over"),
+        pytest.param({"only_posted": True, "accept_external": True}, id="others are right"),
+        pytest.param({"ending": ended(EndedAs.CRASH, "gpu_ecc")}, id="once is worth a try"),
+        pytest.param({"pool": PoolState(name="p")}, id="the last one, and it has failed itself"),
+        pytest.param(
+            {**SERVING, "pool": PoolState(name="p", healthy=["b", "c"], saturated=["b"])},
+            id="others have room",
+        ),
+        pytest.param(
+            {"remedied": [vain(minutes(90)), intent(minutes(50))]}, id="the last one helped"
+        ),
+        pytest.param(
+            {
+                "action": LOWER,
+                "state": State.STARTING,
+                "running": True,
+                "start_fails": True,
+                "cause": "cuda_oom_sampler_warmup",
+            },
+            id="a start that fails until its limit is lowered",
+        ),
     ],
 )
 def test_the_way_is_free(changes: dict[str, Any]) -> None:
@@ -171,7 +268,13 @@ def test_a_budget_says_when_it_is_free_again() -> None:
 
 
 def test_the_guards_before_a_step_are_guards() -> None:
-    assert set(GUARDS) >= BEFORE_A_STEP
+    assert set(GUARDS) >= BEFORE_THE_FIRST >= BEFORE_A_STEP
+    assert set(GUARDS) >= NEVER_FORCED
+
+
+def test_each_guard_has_a_sentence_while_it_does_not_hold() -> None:
+    assert set(CLEAR) == set(GUARDS)
+    assert all(CLEAR.values())
 
 
 @given(st.lists(st.integers(1, 3600), max_size=60))

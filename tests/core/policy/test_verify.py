@@ -41,10 +41,15 @@ def container(
     )
 
 
-def launch(kind: EndedAs | None = None) -> Launch:
+def launch(kind: EndedAs | None = None, *, ready: bool = False) -> Launch:
     ending = kind and Ending(kind=kind, because="it ended", cause="unknown", at=None, exit_code=1)
     return Launch(
-        target="t1-a", container_id="c", started_at=LATER, by=By.SENTINEL, ending=ending or None
+        target="t1-a",
+        container_id="c",
+        started_at=LATER,
+        by=By.SENTINEL,
+        ready_at=LATER if ready else None,
+        ending=ending or None,
     )
 
 
@@ -103,3 +108,33 @@ def test_the_deadline_is_said_in_utc_and_may_be_missing() -> None:
     assert said == "not serving by 12:01:00 UTC: nobody listens"
     said = verify_restart(intent(None), container(), launch(), None, overdue=True).because
     assert said == "not serving in time"
+
+
+NO_KEY = Completion(at=LATER, took=0.1, ok=False, unauthorised=True, says="HTTP 401")
+NO_API = Completion(at=LATER, took=0.1, ok=False, unsupported=True, says="HTTP 404")
+
+
+@pytest.mark.parametrize(
+    ("probe", "ready", "outcome"),
+    [
+        pytest.param(NO_KEY, True, Outcome.VERIFIED, id="no key: it answers"),
+        pytest.param(NO_API, True, Outcome.VERIFIED, id="no such API: it answers"),
+        pytest.param(NO_KEY, False, None, id="a refusal alone is no answer"),
+        pytest.param(BAD, True, None, id="a token may come yet"),
+        pytest.param(None, True, None, id="nothing was tried yet"),
+    ],
+)
+def test_where_no_token_can_be_asked_for_its_answers_must_do(
+    probe: Completion | None, ready: bool, outcome: Outcome | None
+) -> None:
+    verdict = verify_restart(intent(), container(), launch(ready=ready), probe, overdue=False)
+
+    assert verdict.outcome is outcome
+    if outcome is not None and probe is not None:
+        assert verdict.because == f"it answers again; no token can be asked for: {probe.says}"
+
+
+def test_the_old_launch_answers_for_nothing() -> None:
+    verdict = verify_restart(intent(), container(SAW), launch(ready=True), NO_KEY, overdue=False)
+
+    assert verdict.outcome is None
