@@ -49,7 +49,7 @@ def _model_not_found(case: Case) -> str:
     if text(case, "broken"):
         return (
             "The weight files are there and cannot be read: a download that broke off, or Git LFS "
-            "pointers in place of files. Remove them from the cache and fetch them again."
+            "pointers in place of files. Fetch them again; from a hub's cache, remove them first."
         )
     return (
         "Check the model's name, --revision and the path as the container sees it: a directory "
@@ -77,7 +77,7 @@ def _disk_full(case: Case) -> str:
 
 
 def _startup_timeout(case: Case) -> str:
-    waited = text(case, "waited")
+    waited = text(case, "waited") or text(case, "after")
     after = f"It was given up after {waited} s. " if waited else ""
     return (
         f"{after}Raise VLLM_ENGINE_READY_TIMEOUT_S well above what loading takes, or make loading "
@@ -124,6 +124,11 @@ def _launch_failure(case: Case) -> str:
         )
     if "no kernel image" in case.reading.text:
         return "This image has no kernels for that GPU's architecture: take another image."
+    if "out of resource" in case.reading.text:
+        return (
+            "A kernel asks for more than that GPU has (shared memory, registers): take another "
+            "--attention-backend or quantisation, or an image whose kernels are tuned for it."
+        )
     return (
         "Look at the host: nvidia-smi (ERR! fields), `dmesg | grep -i xid`. If it comes again "
         "after one restart, take the node out and have the GPU examined."

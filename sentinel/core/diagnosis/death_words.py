@@ -9,6 +9,7 @@ PARTS = (
         r"Timed out waiting for engine(?: core processes|s to send)"
         r"(?:.*Waited (?P<waited>[\d.]+) ?s)?",
         r"Did not receive response from front-end process within",
+        r"DP Coordinator process failed to report ZMQ addresses within timeout=(?P<after>\d+)",
         **START,
     ),
     pattern(
@@ -26,7 +27,7 @@ PARTS = (
     ),
     pattern(
         "nccl_timeout",
-        r"NCCL error|ncclUnhandledCudaError|nccl(?:System|Internal|Remote)Error",
+        r"NCCL [Ee]rror|ncclUnhandledCudaError|nccl(?:System|Internal|Remote)Error",
         r"DistBackendError|NCCL communicator was aborted|client socket has timed out after",
         r"Timed out after \d+ seconds waiting for clients",
         sure=0.7,
@@ -48,6 +49,7 @@ PARTS = (
     pattern(
         "worker_died",
         r"Worker proc (?P<worker>\S+) died unexpectedly(?:.*?\(exit code: (?P<code>-?\d+)\))?",
+        r"RayWorkerProc rank=(?P<rank>\S+) died unexpectedly",
         r"Worker (?P<process>\S+) pid \d+ died, exit code: (?P<ended>-?\d+)",
         anywhere=True,
         rank=Rank.PART,

@@ -12,12 +12,20 @@ def kv_cache_too_small(case: Case) -> str:
         because = f": the KV cache holds {fits} tokens and {asked} are asked for" if fits else ""
     if fits:
         first = f"It needs --max-model-len ≤ {fits}{because}"
+    elif about := _about(case):
+        first = f"Lower --max-model-len to about {about}{because}"
     else:
         first = f"Lower --max-model-len{because}"
     return (
         f"{first}. Else more room: a higher --gpu-memory-utilization, --kv-cache-dtype fp8, "
         "a smaller or quantised model, or more GPUs (--tensor-parallel-size)."
     )
+
+
+def _about(case: Case) -> int:
+    """In proportion, in whole blocks: versions up to 0.8.4 name no length that fits."""
+    asked, needed, there = (number(case, n) for n in ("asked_len", "needed", "available"))
+    return int(asked * there / needed) // 16 * 16 if asked and needed and there else 0
 
 
 def no_kv_cache_memory(case: Case) -> str:
@@ -40,6 +48,12 @@ def gpu_memory_taken(case: Case) -> str:
     free, total, wanted = (text(case, name) for name in ("free", "total", "wanted"))
     device = text(case, "device") or "The GPU"
     short = ""
+    if device.startswith("node"):
+        return (
+            f"NUMA {device} has {free} of {total} GiB of memory free and {wanted} are wanted (a "
+            "build for the CPU). Find what holds it (`numactl --hardware`, `ps aux --sort=-rss`), "
+            "or lower --gpu-memory-utilization, which counts host memory there."
+        )
     if free and wanted:
         missing = float(wanted) - float(free)
         short = (
@@ -130,7 +144,15 @@ def mamba_cache_too_small(case: Case) -> str:
 def shm_too_small(case: Case) -> str:
     size, limits = number(case, "size"), case.limits
     wanted = f"A segment of {_mib(size)} did not fit. " if size else ""
-    has = f"It has {_mib(limits.shm)} now. " if limits.shm and not limits.shares_ipc else ""
+    if asked := text(case, "shm_wanted"):
+        wanted = f"{asked} MiB are wanted there and {text(case, 'shm_free')} are free. "
+    if limits.shares_ipc:
+        return (
+            f"{wanted}It shares the host's /dev/shm: look there for what dead processes have left "
+            "(`ls -la /dev/shm`, `fuser -v` before anything is removed), or make the host's larger "
+            "(`mount -o remount,size=64g /dev/shm`)."
+        )
+    has = f"It has {_mib(limits.shm)} now. " if limits.shm else ""
     return (
         f"{wanted}{has}Make the container with --ipc=host, or with --shm-size 16g or more "
         "(Compose: shm_size). Docker's default is 64 MiB, too little for tensor parallelism."

@@ -70,6 +70,7 @@ GPU = (
     ),
     pattern(
         "cuda_launch_failure",
+        r"OutOfResources: out of resource: ",
         r"no kernel image is available for execution|device kernel image is invalid",
         r"(?P<driver>unsupported toolchain|driver version is insufficient"
         r"|NVIDIA driver on your system is too old)",

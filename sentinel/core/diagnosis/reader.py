@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sentinel.core.diagnosis.facts import FACTS, Facts, fact_in, numbers_of
-from sentinel.core.diagnosis.line import Line, undress
+from sentinel.core.diagnosis.line import Line, lines_of
 from sentinel.core.diagnosis.pattern import Pattern, Rank
 from sentinel.core.diagnosis.patterns import PATTERNS
+from sentinel.core.diagnosis.start_words import REFUSAL
 from sentinel.core.diagnosis.stream import MOST, LineStream
 from sentinel.core.diagnosis.traces import Accusation, Launch
 from sentinel.core.diagnosis.users import UsersText, is_access_log
@@ -108,9 +109,11 @@ _SIGNS: tuple[str, ...] = (
 )
 _ACCUSING = ("start_failed", "dead_error", "served")
 _ANSWERED = '" 200'
-_SIGNS_AT_START = (*_SIGNS, _ANSWERED)  # of a log that begins late the first answer is one
+_OWN_FILES = "/vllm/"  # in a traceback
+_SIGNS_AT_START = (*_SIGNS, _ANSWERED, _OWN_FILES)  # of a log that begins late an answer is one
 _FRONT = re.compile(
-    r"serving\w*\.py|\w*tool_parser\.py|api_router\.py|protocol\.py|chat_utils\.py|preprocess\.py"
+    r"serving\w*\.py|\w*(?:tool|reasoning)_parser\.py|api_router\.py|protocol\.py|chat_utils\.py|preprocess\.py"
+    r"|(?:http|exception|vllm_error|validation|connection|renderer|speech_to_text)\.py"
 )
 
 
@@ -180,16 +183,18 @@ class LogReader:
 
     def _look(self, number: int, text: str) -> Iterator[LogEvent]:
         for part in text.rstrip("\r").split("\r") if "\r" in text else (text,):
-            line = undress(part)
-            if self._users.hides(line):
-                continue
-            if is_access_log(line.text):
-                if _ANSWERED in line.text:
-                    self.launch.note("served", number, {})
-                continue
-            yield from self._events(number, line)
+            for line in lines_of(part):
+                if self._users.hides(line):
+                    continue
+                if is_access_log(line.text):
+                    if _ANSWERED in line.text:
+                        self.launch.note("served", number, {})
+                    continue
+                yield from self._events(number, line)
 
     def _events(self, number: int, line: Line) -> Iterator[LogEvent]:
+        if line.is_code:
+            self.launch.follow(line)
         if not line.text or (line.is_code and not self._own):
             return
         if (found := fact_in(line.text)) and not line.is_code:
@@ -233,6 +238,8 @@ class LogReader:
             asked = pattern.rank is Rank.OPERATOR or accuses or (pattern.anywhere and told)
             if asked and (found := pattern.match.search(line.text)):
                 return pattern, found
+        if accuses and line.is_exception and self.launch.is_refused(line):
+            return REFUSAL, REFUSAL.match.search(line.text)
         return None, None
 
     def _event(

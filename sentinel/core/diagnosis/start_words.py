@@ -1,6 +1,8 @@
 """The words for a start that is refused: by Docker, for a port, the model, the command line."""
 
-from sentinel.core.diagnosis.wording import SHAPE, START, pattern
+import re
+
+from sentinel.core.diagnosis.wording import PART, SHAPE, START, pattern
 
 _HUB = r"(?:huggingface|hf-mirror|hf\.co|hf\.space|xethub|modelscope)"
 
@@ -75,7 +77,7 @@ MODEL = (
         r"HFValidationError|Repo id must (?:be in the form|use alphanumeric)",
         r"is not a local folder and is not a valid model identifier",
         r"Invalid repository ID or local directory specified|Incorrect path_or_model_id",
-        r"Cannot find any model weights with|does not appear to have a file named",
+        r"Cannot find any \w*\s?model weights with|does not appear to have a file named",
         r"Error no file named|No supported config format found|Unrecognized model in ",
         r"Can't load (?:the )?(?:config|configuration|tokenizer|model|feature|image)\b",
         r"No adapter found for|Loading lora \S+ failed|LoRAAdapterNotFound|adapter_config\.json",
@@ -88,7 +90,9 @@ MODEL = (
         r"(?:No such file or directory|\[Errno 2\]).*"
         r"(?:model|config\.json|tokenizer|safetensors|\.gguf|/hub/|/snapshots/)",
         r"\[Errno 13\] Permission denied: '[^']*(?:model|hub|cache)",
-        r"(?P<broken>SafetensorError|Error while deserializing header)",
+        r"(?P<broken>SafetensorError|Error while deserializing header"
+        r"|weights were not initialized from checkpoint|is not a valid JSON file"
+        r"|PytorchStreamReader failed)|Could not find checkpoint files",
         sure=0.85,
         **START,
     ),
@@ -136,4 +140,20 @@ ARGUMENTS = (
         sure=0.75,
         **START,
     ),
+)
+
+# What no wording above knows, and what vLLM raised where it reads arguments and puts a model
+# together from them: told by the last of its own files in the traceback.
+REFUSAL = pattern(
+    "bad_arguments",
+    r"^(?:[\w.]+\.)?(?:ValueError|NotImplementedError|AssertionError|ArgumentTypeError"
+    r"|\w*ValidationError): (?P<wrong>.+)",
+    sure=0.7,
+    only_starting=True,
+    **PART,
+)
+REFUSES = re.compile(
+    r'  File "[^"]*/vllm/(?:(?P<refuses>config(?:\.py|/)|engine/arg_utils|platforms/'
+    r"|(?:v1/)?attention/|model_executor/|transformers_utils/|tokenizers/|lora/|reasoning/|tool_parsers/"
+    r'|entrypoints/(?:cli/|openai/(?:cli_args|tool_parsers/)|chat_utils)|utils/argparse)|)[^"]*"'
 )

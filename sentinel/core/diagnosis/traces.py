@@ -6,7 +6,10 @@ from sentinel.core.diagnosis.facts import Facts
 from sentinel.core.diagnosis.line import Line
 from sentinel.core.diagnosis.pattern import Pattern, Rank
 from sentinel.core.diagnosis.patterns import NARROWER
+from sentinel.core.diagnosis.start_words import REFUSES
 
+_BEGINNINGS = frozenset({"launch", "arguments", "engine", "loading", "start_failed"})
+_PROCESSES = 256  # whose tracebacks are followed at a time
 _LOADS = 12  # of vLLM's lines about its load, one each ten seconds
 _BETWEEN = ("Traceback (", "The above exception", "During handling", "For further information")
 _SAYS_NOTHING = (
@@ -45,6 +48,7 @@ class Launch:
     error: tuple[int, str] | None = None  # the first exception that no pattern knows
     stop_order: list[str] = field(default_factory=list)  # who was told to stop, in order
     _open: Accusation | None = None
+    _refusing: dict[str, bool] = field(default_factory=dict)  # by process: where a traceback is
 
     @property
     def wants_more(self) -> bool:
@@ -78,6 +82,16 @@ class Launch:
     def note_error(self, line: int, told: Line) -> None:
         if self.error is None and not told.text.startswith(_SAYS_NOTHING):
             self.error = (line, told.text.strip())
+
+    def follow(self, told: Line) -> None:
+        """Where the traceback of a start has come to: the last file of vLLM's own counts."""
+        found = None if self.was_ready else REFUSES.match(told.text)
+        if found and (len(self._refusing) < _PROCESSES or told.process in self._refusing):
+            self._refusing[told.process] = found["refuses"] is not None
+
+    def is_refused(self, told: Line) -> bool:
+        raised_there = self._refusing.pop(told.process, False)
+        return raised_there and not self.was_ready and bool(self.first.keys() & _BEGINNINGS)
 
     def accuse(self, found: Accusation) -> None:
         kept = self.accusations.setdefault((found.cause, found.pattern.rank), found)

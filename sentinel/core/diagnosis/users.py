@@ -12,7 +12,8 @@ from sentinel.core.diagnosis.stream import MOST
 
 _RECORD = re.compile(
     r"(?P<long>Received request\b|Request \S+ details:|Generated response |response_body\b)"
-    r"|Dumping (?:input|scheduler)|Error with model |[Vv]alidation error from (?:the )?request"
+    r"|Request \S+ JSON body:|Dumping (?:input|scheduler)|Error with model "
+    r"|[Vv]alidation error from (?:the )?request"
 )
 _SOURCES = frozenset({"logger.py", "request_logger.py", "dump_input.py"})
 _ACCESS = re.compile(r'"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) [^"]*HTTP/')

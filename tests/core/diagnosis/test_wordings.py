@@ -44,6 +44,7 @@ STARTING = {
     "OSError: [Errno 28] No space left on device: '/dev/shm/psm_1f2e'": "shm_too_small",
     "RuntimeError: unable to open shared memory object </torch_12_34> in read-write mode: No space left on device (28)": "shm_too_small",
     "RuntimeError: unable to write to file </torch_12_34_5>: No space left on device (28)": "shm_too_small",
+    "RuntimeError: Insufficient space in /dev/shm for ShmRingBuffer: 160 MiB required, 63 MiB free. Increase /dev/shm (e.g. --shm-size or --ipc=host).": "shm_too_small",
     "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).": "shm_too_small",
     "Fatal Python error: Bus error": "shm_too_small",
     "bash: line 1:     7 Bus error               (core dumped) vllm serve x": "shm_too_small",
@@ -59,6 +60,20 @@ STARTING = {
     "ValueError: Free memory on device cuda:1 (3.22/23.53 GiB) on startup is less than desired GPU memory utilization (0.92, 21.65 GiB).": "gpu_memory_taken",
     "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 224.00 MiB (GPU 0; 23.69 GiB total capacity; 22.61 GiB already allocated; 83.69 MiB free; 23.00 GiB reserved in total by PyTorch)": "cuda_oom_startup",
     "RuntimeError: CUDA error: out of memory": "cuda_oom_startup",
+    "RuntimeError: CUDA driver error: out of memory": "cuda_oom_startup",
+    "RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62": "cuda_oom_startup",
+    "RuntimeError: Triton Error [CUDA]: out of memory": "cuda_oom_startup",
+    "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 192.00 MiB. GPU 0 has a total capacity of 15 GiB.": "cuda_oom_startup",
+    "ValueError: Cannot auto-fit max_model_len: not enough GPU memory available to serve even a single token. Try increasing `gpu_memory_utilization`.": "no_kv_cache_memory",
+    "ValueError: Available memory on node 0 (9.1/62.7 GiB) on kv cache allocation is less than requested memory for kv (40.0 GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE, ": "no_kv_cache_memory",
+    "ValueError: Available memory on node 0 (12.5/62.7 GiB) on startup is less than desired CPU memory utilization (0.92, 57.7 GiB). Decrease --gpu-memory-utilization": "gpu_memory_taken",
+    "RuntimeError: DP Coordinator process failed to report ZMQ addresses within timeout=30 seconds during startup.": "startup_timeout",
+    "RuntimeError: NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)": "nccl_timeout",
+    "OSError: It looks like the config file at '/models/x/config.json' is not a valid JSON file.": "model_not_found",
+    "ValueError: Following weights were not initialized from checkpoint: {'model.layers.3.mlp.gate'}": "model_not_found",
+    "RuntimeError: Cannot find any safetensors model weights with `s3://models/x`": "model_not_found",
+    "ValueError: Could not find checkpoint files '/models/x', only pre-sharded checkpoints are currently supported!": "model_not_found",
+    "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware limit: 101376. Reducing block sizes or `num_stages` may help.": "cuda_launch_failure",
     "RuntimeError: CUDA out of memory occurred when warming up pooler (task='embed') with 256 dummy requests.": "cuda_oom_sampler_warmup",
     "RuntimeError: No CUDA GPUs are available": "gpu_detached",
     "RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG`": "gpu_detached",
@@ -84,6 +99,9 @@ SERVING = {
     "ERROR 01-02 03:04:05 client.py:250] TimeoutError('No heartbeat received from MQLLMEngine')": "engine_hung",
     "ERROR 01-02 03:04:05 client.py:250] RuntimeError('Engine loop has died')": "engine_died",
     "[rank0]:[E1002 16:06:04.5 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600009 milliseconds before timing out.": "nccl_timeout",
+    "(EngineCore pid=9) ERROR 01-02 03:04:05 [ray_executor_v2.py:523] RayWorkerProc rank=[1] died unexpectedly, shutting down executor.": "worker_died",
+    "terminate called after throwing an instance of 'std::bad_alloc'": "host_oom",
+    "MemoryError: Not enough space in the data buffer, try calling free_buf() to free up space": "healthy",
     "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.": "worker_died",
     "(raylet) A worker died or was killed while executing a task by an unexpected system error.": "worker_died",
     "ERROR 01-02 03:04:05 [multiproc_executor.py:300] Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down executor.": "worker_died",
@@ -115,6 +133,83 @@ def test_a_start_that_fails(line: str) -> None:
 @pytest.mark.parametrize("line", SERVING)
 def test_a_server_that_fails(line: str) -> None:
     assert diagnose(f"{READY}{line}\n").cause == SERVING[line]
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+HEADS = {
+    "0.5 to 0.7": "ERROR 01-02 03:04:05 engine.py:366] {}",
+    "0.6, rank first": "(VllmWorkerProcess pid=22) ERROR 01-02 03:04:05 multiproc_worker_utils.py:233] {}",
+    "0.8": "(VllmWorker rank=3 pid=22) ERROR 01-02 03:04:05 [multiproc_executor.py:470] {}",
+    "0.10": "(EngineCore_0 pid=66) ERROR 01-02 03:04:05 [core.py:700] {}",
+    "two processes": "(EngineCore_DP0 pid=66) (Worker_TP0_EP0 pid=70) ERROR 01-02 03:04:05 [multiproc_executor.py:1] {}",
+    "debug, with a path": "(EngineCore pid=6) ERROR 01-02 03:04:05 [v1/worker/.../sample/sampler.py:1] {}",
+    "milliseconds": "ERROR 01-02 03:04:05.123 [core.py:1] {}",
+    "colours": "\x1b[0;36m(EngineCore pid=6)\x1b[0;0m \x1b[31mERROR\x1b[0m \x1b[90m01-02 03:04:05\x1b[0m \x1b[90m[core.py:1]\x1b[0m {}",
+    "a prefix": "[gpu-7] (EngineCore pid=6) ERROR 01-02 03:04:05 [core.py:1] {}",
+    "a prefix after the process": "(EngineCore_DP0 pid=6) gpu-7/vllm-a: ERROR 01-02 03:04:05 [core.py:1] {}",
+    "Ray": "\x1b[36m(RayWorkerWrapper pid=12, ip=10.0.0.2)\x1b[0m ERROR 01-02 03:04:05 [worker_base.py:1] {} [repeated 3x across cluster]",
+    "torch's rank, twice": "[rank0]:[rank0]: {}",
+    "logging": "2026-01-02 03:04:05,123 - vllm.v1.engine.core - ERROR - {}",
+    "logging's default": "ERROR:vllm.v1.engine.core:{}",
+    "level in brackets": "2026-01-02 03:04:05,123 [ERROR] vllm: {}",
+    "everything in brackets": "[2026-01-02 03:04:05,123] [ERROR] [core.py:1] {}",
+    "loguru": "2026-01-02 03:04:05.123 | ERROR    | vllm.v1.engine.core:run:123 - {}",
+    "vLLM's JSON": '{{"asctime": "2026-01-02 03:04:05", "levelname": "ERROR", "name": "vllm.v1.engine.core", "processName": "EngineCore", "process": 66, "message": "EngineCore failed.", "exc_info": "Traceback (most recent call last):\\n  File x\\n{}"}}',
+    "ECS": '{{"@timestamp": "x", "log.level": "error", "message": "EngineCore failed.", "error.stack_trace": "Traceback\\n{}"}}',
+    "structlog": '{{"event": "{}", "level": "error"}}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", HEADS)
+def test_whoever_writes_the_head_of_a_line(form: str) -> None:
+    assert diagnose(f"{READY}{HEADS[form].format(OOM)}\n").cause == "cuda_oom_runtime"
+    assert diagnose(f"{LAUNCH}{HEADS[form].format(OOM)}\n").cause == "cuda_oom_startup"
+
+
+@pytest.mark.parametrize("form", [form for form in HEADS if "ERROR" in HEADS[form]])
+def test_whoever_writes_it_a_quiet_line_accuses_nobody(form: str) -> None:
+    line = HEADS[form].replace("ERROR", "INFO").format(f"a note on {OOM}")
+
+    assert diagnose(f"{READY}{line}\n").cause == "healthy"
+
+
+REFUSED = """\
+(APIServer pid=1) Traceback (most recent call last):
+(APIServer pid=1)   File "/usr/local/lib/python3.12/dist-packages/vllm/entrypoints/openai/api_server.py", line 200, in build
+(APIServer pid=1)     config = engine_args.create_engine_config(usage_context=usage_context)
+(APIServer pid=1)   File "/usr/local/lib/python3.12/dist-packages/{}", line 2420, in create
+(APIServer pid=1)     raise ValueError(
+(APIServer pid=1) {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "raised", "cause"),
+    [
+        ("vllm/engine/arg_utils.py", "ValueError: --x needs --y", "bad_arguments"),
+        ("vllm/config.py", "NotImplementedError: LoRA is not there with that", "bad_arguments"),
+        ("vllm/config/speculative.py", "ValueError: n must be divisible", "bad_arguments"),
+        ("vllm/platforms/cuda.py", "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig(x)", "bad_arguments"),
+        ("vllm/model_executor/layers/linear.py", "ValueError: Weight input_size_per_partition = 10944 is not divisible by min_thread_k = 128.", "bad_arguments"),
+        ("vllm/v1/worker/gpu_worker.py", "ValueError: what nobody has seen", "unknown"),
+        ("vllm/engine/arg_utils.py", "ConnectionResetError: [Errno 104]", "unknown"),
+        ("vllm/engine/arg_utils.py", "RuntimeError: CUDA error: out of memory", "cuda_oom_startup"),
+    ],
+)  # fmt: skip
+def test_what_vllm_refuses_where_it_reads_arguments(file: str, raised: str, cause: str) -> None:
+    text = REFUSED.format(file, raised)
+
+    assert diagnose(f"{LAUNCH}{text}").cause == cause
+    assert diagnose(f"{READY}{text}").cause != "bad_arguments"
+    assert diagnose(text).cause != "bad_arguments"
+
+
+def test_the_longest_model_that_fits_is_told_also_where_vllm_does_not() -> None:
+    told = "ValueError: To serve at least one request with the models's max seq len (116160), ({} KV cache is needed, which is larger than the available KV cache memory ({}). {}"
+    old, new = (told.format("4.43 GB", "3.48 GB", ""), told.format("4.43 GiB", "3.48 GiB", "Based on the available memory, the estimated maximum model length is 91,200."))  # fmt: skip
+
+    assert "--max-model-len to about 91248" in diagnose(LAUNCH + old).advice
+    assert "--max-model-len ≤ 91200" in diagnose(LAUNCH + new).advice
 
 
 OWN = "INFO 01-02 03:04:0{n} metrics.py:455] Avg prompt throughput: 90.0 tokens/s, Avg generation throughput: 40.2 tokens/s, Running: 32 reqs, Swapped: 0 reqs, Pending: 9 reqs, GPU KV cache usage: 99.1%, CPU KV cache usage: 0.0%."
