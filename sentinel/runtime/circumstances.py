@@ -91,6 +91,7 @@ class Circumstances:
             container_gone=target.is_gone,
             start_fails=start_fails(target),
             crashed=target.crashed,
+            another_model=target.answers_as_another,
             cause=cause,
             change=change,
             paused_by=pause.by if pause else None,

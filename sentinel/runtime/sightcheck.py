@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sentinel.core.alerting.blind import is_another, missing_from, readers_of, told_in
-from sentinel.core.endpoint import served_model_of
+from sentinel.core.endpoint import served_model_of, words_of
 from sentinel.core.model import series_names as series
 from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
@@ -46,6 +46,8 @@ class SightCheck:
         for target in targets.values():
             if target.scrape is not None and target.scrape.ok:
                 self._look_at(target, plan, now)
+            known = self._sights.get(target.name)
+            target.answers_as_another = known is not None and known.is_another
         self.published = [
             sample for name, sight in self._sights.items() for sample in _samples(name, sight, plan)
         ]
@@ -74,7 +76,7 @@ class SightCheck:
 def _expected(target: Target) -> str | None:
     """The model that its command line names; None if a file may name another."""
     argv = target.container.argv
-    from_file = any("--config" in word for word in argv)
+    from_file = any(f"{word}=".startswith("--config=") for word in words_of(argv))
     return None if from_file else served_model_of(argv)
 
 

@@ -49,6 +49,7 @@ class Target:
     load: Load = field(default_factory=Load)
     ttft_p99: float | None = None
     model: str | None = None
+    answers_as_another: bool = False  # model than its command line names
     engines: dict[str, Pace] = field(default_factory=dict)  # by engine label
     read_at: datetime | None = None  # the scrape they were read from
     power: Power | None = None

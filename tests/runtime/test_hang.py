@@ -228,6 +228,21 @@ def test_a_hang_is_put_right_by_one_restart(scenes: Callable[..., Scene]) -> Non
     assert last["outcome"] == "verified"
 
 
+def test_a_hang_of_whatever_else_answers_there_is_no_reason_to_act(
+    scenes: Callable[..., Scene],
+) -> None:
+    scene = scenes(
+        engines={"0": {"running": 3}}, silent=True, argv=("--served-model-name", "large")
+    )
+    scene.run(400)
+
+    assert scene.state == "hung"
+    assert "VllmWrongModel" in scene.alerts
+    assert scene.world.done == []
+    held = scene.house.target("t1-a")["held"]
+    assert [each["guard"] for each in held][:1] == ["unconfirmed"]
+
+
 def test_one_hung_engine_of_several_is_a_hang(scenes: Callable[..., Scene]) -> None:
     both = {"0": busy(), "1": busy()}
     scene = scenes(

@@ -166,6 +166,11 @@ def test_an_unexpected_exit_meets_no_guard() -> None:
             {"only_posted": True, "accept_external": True, "state": State.IDLE, "running": True},
             id="others say so, and nothing is seen",
         ),
+        pytest.param(
+            "unconfirmed",
+            {**SERVING, "state": State.HUNG, "another_model": True},
+            id="another's hang",
+        ),
         *(
             pytest.param(
                 guard,
@@ -236,6 +241,7 @@ def test_each_guard_holds_and_says_why(guard: str, changes: dict[str, Any]) -> N
         pytest.param({"action": Action.RESTORE, "maintenance": "nights"}, id="the time to restore"),
         pytest.param({"deployed_at": NOW - minutes(3)}, id="a deploy is over"),
         pytest.param({"only_posted": True, "accept_external": True}, id="others are right"),
+        pytest.param({"another_model": True}, id="it has ended, whoever has its port"),
         pytest.param({"ending": ended(EndedAs.CRASH, "gpu_ecc")}, id="once is worth a try"),
         pytest.param({"pool": PoolState(name="p")}, id="the last one, and it has failed itself"),
         pytest.param(

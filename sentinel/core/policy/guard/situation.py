@@ -61,6 +61,7 @@ class Situation:
     container_gone: bool = False  # removed by Docker itself when it exited
     start_fails: bool = False  # it has ended before it ever served, time and again
     crashed: bool = False  # its engine is dead, whatever its container is
+    another_model: bool = False  # its port answers as another than it was started with
     cause: str = ""  # what its incident has been put down to
     change: Change | None = None  # what making it anew would change
     # what people and others want

@@ -70,6 +70,9 @@ def external_alert(now: Situation) -> Held | None:
 
 
 def unconfirmed(now: Situation) -> Held | None:
+    if now.another_model and now.running and not now.crashed:
+        because = "another model answers on its port: what was seen may be another's"
+        return Held(guard="unconfirmed", because=because)
     if not now.only_posted or not now.accept_external:
         return None
     if now.crashed or now.state in _UNWELL:
