@@ -1,7 +1,8 @@
 """Counts what happens to each target: exits, restarts, telling log lines, memory that ran out.
 
 Every counter stands at 0 before the first thing it counts, and goes on over restarts of the
-daemon. Memory that ran out is counted once, however many witnesses tell of it.
+daemon. Memory that ran out is counted once, however many witnesses tell of it: the first names
+the kind that is counted, and the kernel, which knows, has the last word in what is written down.
 """
 
 from collections import Counter
@@ -76,9 +77,9 @@ class Counts:
             self._counters.add(series.LOG_EVENTS, labels, float(times))
         return bool(counted)
 
-    def oom(self, name: str, kind: str, because: str, at: datetime) -> bool:
+    def oom(self, name: str, kind: str, because: str, at: datetime, *, knows: bool = False) -> bool:
         """Memory ran out, says one witness; False if another has said so already."""
-        return self._oom(name, kind, because, at, within=_SAME)
+        return self._oom(name, kind, because, at, within=_SAME, knows=knows)
 
     def reported_oom(self, name: str, container: Container, at: datetime) -> bool:
         """The container engine said so, maybe of a process other than the first."""
@@ -95,8 +96,17 @@ class Counts:
             kind = _KINDS[oom_cause(container)]
         return self.oom(name, kind, without_prompts(event.text)[:_LONGEST], at)
 
-    def _oom(self, name: str, kind: str, because: str, at: datetime, *, within: timedelta) -> bool:
-        """The first witness names the kind. What befell no launch that is known is not counted."""
+    def _oom(  # noqa: PLR0913 - what a witness says, and how to take it
+        self,
+        name: str,
+        kind: str,
+        because: str,
+        at: datetime,
+        *,
+        within: timedelta,
+        knows: bool = False,
+    ) -> bool:
+        """What befell no launch that is known is not counted."""
         launch = self._launches.at(name, at)
         if launch is None:
             return False
@@ -104,6 +114,8 @@ class Counts:
         for known in self._logbook.ooms(name, at - within):
             alike = known.kind.startswith("cuda") == kind.startswith("cuda")
             if alike and known.launched_at == launched_at and known.at - at <= within:
+                if knows and known.kind != kind:
+                    self._logbook.correct(known, kind, because)
                 return False
         self._logbook.enter(
             Oom(target=name, launched_at=launched_at, kind=kind, at=at, because=because)

@@ -23,6 +23,8 @@ _LOOKS_APART = timedelta(seconds=30)
 _FRESH = timedelta(minutes=5)  # a look older than that is compared with nothing
 _AGAIN = 30  # seconds after which an incident that goes on is thought about again
 _SURE = 0.85
+_SEEN, _KNOWN = 0.9, 0.97
+_ENDS_WITHIN = timedelta(minutes=1)  # after a process of it was killed
 _OOM_KINDS = {"host": "host_oom", "cgroup": "cgroup_oom"}
 _BY_ALERT = {"VllmPreemptionStorm": "preemption_storm"}
 _WORKS = (State.IDLE, State.SERVING, State.SATURATED, State.SLEEPING)  # it was asked, and moves
@@ -81,7 +83,8 @@ class Diagnoser:
                 exit_code=ending.exit_code,
                 container=target.container if is_it else None,
             )
-            return of_ended(given, ending, target.container)
+            killed = list(self._ooms(target, launch, ending.at))
+            return of_ended(given, ending, target.container, killed)
         metrics, apart = self._compared(target)
         given = Material(launch=told, container=target.container, metrics=metrics, apart=apart)
         known = list(self._known(case, target))
@@ -101,12 +104,19 @@ class Diagnoser:
             if cause := _BY_ALERT.get(alert.alertname):
                 says = alert.annotations.get("summary") or alert.alertname
                 yield Inference(cause, _SURE, "metrics", says)
-        if target.launch is None:
-            return
-        for oom in self.memory.logbook.ooms(target.name, target.launch.started_at):
-            if oom.kind in _OOM_KINDS and oom.launched_at == target.launch.started_at:
+        if target.launch is not None:
+            yield from self._ooms(target, target.launch, None)
+
+    def _ooms(
+        self, target: Target, launch: Launch, ended_at: datetime | None
+    ) -> Iterator[Inference]:
+        """Memory of host or container that ran out in a launch; if it ended, shortly before."""
+        for oom in self.memory.logbook.ooms(target.name, launch.started_at):
+            late = ended_at is not None and ended_at - oom.at > _ENDS_WITHIN
+            if oom.kind in _OOM_KINDS and oom.launched_at == launch.started_at and not late:
                 says = f"out of memory at {oom.at:%H:%M:%S} UTC: {oom.because}"
-                yield Inference(_OOM_KINDS[oom.kind], 0.9, "inspect", says)
+                sure = _SEEN if ended_at is None else _KNOWN
+                yield Inference(_OOM_KINDS[oom.kind], sure, "inspect", says)
 
     # looks at the metrics
 

@@ -196,7 +196,8 @@ class HostWatch:
                 unplaced.append(kill)
         self._unplaced = unplaced
         for target, kill in found.values():
-            self._counts.oom(target.name, kill.whose, _says(kill, target), kill.at)
+            says = _says(kill, target)
+            self._counts.oom(target.name, kill.whose, says, kill.at, knows=True)
         return {target.container.id for target, _ in found.values()}
 
     def _by_cgroups(

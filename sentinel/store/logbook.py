@@ -47,6 +47,13 @@ class Logbook:
             (oom.target, stamp(oom.launched_at), oom.kind, stamp(oom.at), oom.because),
         )
 
+    def correct(self, oom: Oom, kind: str, because: str) -> None:
+        """Who knows better has spoken."""
+        self._db.execute(
+            "UPDATE oom SET kind = ?, because = ? WHERE target = ? AND at = ? AND kind = ?",
+            (kind, because, oom.target, stamp(oom.at), oom.kind),
+        )
+
     def ooms(self, target: str, since: datetime) -> Sequence[Oom]:
         rows = self._db.execute(
             "SELECT * FROM oom WHERE target = ? AND at >= ? ORDER BY at", (target, stamp(since))

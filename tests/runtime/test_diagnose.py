@@ -10,6 +10,7 @@ import pytest
 
 from sentinel.core.model.intent import Mode
 from sentinel.core.voice.say import say
+from sentinel.runtime.counts import Counts
 from sentinel.store.picture import Reader
 from tests.fakes import FIXTURES, FakeClock, FakeDocker, follow_inline
 from tests.runtime.house import Daemon, plan
@@ -130,6 +131,25 @@ def test_a_process_killed_for_memory_under_a_server_that_lives(
     assert found["cause"] == "cgroup_oom"
     assert "8.0 GiB" in found["advice"]
     assert "out of memory at" in found["evidence"][0]["text"]
+
+
+@pytest.mark.parametrize(("ago", "cause"), [(1, "host_oom"), (600, "worker_died")])
+def test_whom_the_kernel_killed_says_why_a_worker_died(
+    build: Callable[..., Daemon], docker: FakeDocker, ago: int, cause: str
+) -> None:
+    box = docker.boxes["t1-a"]
+    box.seen = replace(box.seen, memory_limit=8 << 30)
+    house = build()
+    with house.memory.together():
+        counts = Counts(house.memory, lambda: "gpu1")
+        counts.oom("t1-a", "host", "x was killed", docker.clock.now(), knows=True)
+    docker.clock.advance(seconds=ago)
+    docker.die("t1-a", log=WORKER)
+    house.run(10)
+
+    found = incident(house)["diagnosis"]
+    assert found["cause"] == cause
+    assert "Its limit is" not in found["advice"]
 
 
 def test_a_load_is_named_from_two_looks_at_the_metrics(

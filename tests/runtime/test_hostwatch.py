@@ -190,6 +190,23 @@ def test_what_the_host_lacked_is_not_the_containers_limit(world: World) -> None:
     ]
 
 
+def test_the_kernel_has_the_last_word_on_whose_memory_it_was(world: World) -> None:
+    world.run()
+    world.host.counts(0)
+    world.slot()
+    container = replace(world.targets["t1-a"].container, memory_limit=8 << 30)
+    with world.memory.together():
+        counts = Counts(world.memory, lambda: "gpu1")
+        counts.reported_oom("t1-a", container, world.clock.now())
+    world.host.says(HOST_5_4)
+    world.slot()
+
+    (oom,) = world.memory.logbook.ooms("t1-a", world.clock.now() - timedelta(days=1))
+    assert oom.kind == "host"
+    assert "because the host ran out of memory" in oom.because
+    assert sum(world.ooms().values()) == 1
+
+
 def test_a_limit_above_the_containers_own_is_named(world: World) -> None:
     world.run()
     world.slot()

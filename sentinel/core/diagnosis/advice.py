@@ -283,7 +283,7 @@ _ADVICE: dict[str, Callable[[Case], str]] = {
     "engine_hung": _engine_hung,
     "nccl_timeout": _nccl,
     "host_oom": fitting.host_memory,
-    "cgroup_oom": fitting.host_memory,
+    "cgroup_oom": fitting.container_memory,
     "cuda_oom_runtime": fitting.cuda_oom_runtime,
     "cuda_oom_startup": fitting.cuda_oom_startup,
     "cuda_oom_sampler_warmup": fitting.sampler_warmup,

@@ -163,13 +163,21 @@ def _mib(size: float | None) -> str:
     return f"{(size or 0) / (1 << 20):.0f} MiB"
 
 
+def container_memory(case: Case) -> str:
+    limit = case.limits.memory
+    raise_ = f"Its limit is {limit / (1 << 30):.1f} GiB: raise it" if limit else "Raise its limit"
+    return _host_memory(case, raise_)
+
+
 def host_memory(case: Case) -> str:
+    return _host_memory(case, "Look what else grew (`ps aux --sort=-rss`); give the host more")
+
+
+def _host_memory(case: Case, first: str) -> str:
     victim = text(case, "victim")
     who = f"The kernel killed {victim}. " if victim else ""
-    limit = case.limits.memory
-    raise_ = f"Its limit is {limit / (1 << 30):.1f} GiB: raise it" if limit else "Give it more"
     return (
-        f"{who}Restart it once. {raise_}, or need less: --swap-space and --cpu-offload-gb, fewer "
+        f"{who}Restart it once. {first}, or need less: --swap-space and --cpu-offload-gb, fewer "
         "instances on the host, --mm-processor-cache-gb. If resident memory grows over days, plan "
         "restarts and report it."
     )

@@ -48,11 +48,13 @@ def outweighs(new: Diagnosis, old: Mapping[str, object], *, of_a_later_launch: b
     return confidence > was_sure or (of_a_later_launch and confidence >= was_sure)
 
 
-def of_ended(given: Material, ending: Ending, container: Container) -> Diagnosis:
+def of_ended(
+    given: Material, ending: Ending, container: Container, known: Sequence[Inference] = ()
+) -> Diagnosis:
     """Of a launch that ended, and was not meant to."""
     sure = _WITNESSED if ending.kind is EndedAs.OOM else _GUESSED
-    known = Inference(ending.cause, sure, "inspect", ending.because)
-    return _deepest(conclude(given), [known], given, container)
+    explained = Inference(ending.cause, sure, "inspect", ending.because)
+    return _deepest(conclude(given), [*known, explained], given, container)
 
 
 def of_running(given: Material, known: Sequence[Inference], container: Container) -> Diagnosis:
