@@ -180,7 +180,7 @@ class Casebook:
             return
         self._incidents.diagnose(case.incident.number, diagnosis)
         self._refresh_incident(case)
-        if known.get("cause") == found.cause and not later:
+        if known.get("cause") == found.cause:
             return
         line = next((one.text for one in found.evidence if one.source == "log"), None)
         self._history.write(

@@ -96,7 +96,7 @@ class Counts:
             kind = _KINDS[oom_cause(container)]
         return self.oom(name, kind, without_prompts(event.text)[:_LONGEST], at)
 
-    def _oom(  # noqa: PLR0913 - what a witness says, and how to take it
+    def _oom(
         self,
         name: str,
         kind: str,

@@ -133,6 +133,19 @@ def test_a_process_killed_for_memory_under_a_server_that_lives(
     assert "out of memory at" in found["evidence"][0]["text"]
 
 
+def test_what_fails_for_the_same_reason_time_and_again_is_named_once(
+    build: Callable[..., Daemon], docker: FakeDocker
+) -> None:
+    house = build()
+    for _ in range(5):
+        docker.die("t1-a", log=BAD)
+        house.run(6)
+        started_by_docker(docker, "t1-a")
+        house.run(6)
+
+    assert causes_said(house) == ["engine_died", "bad_arguments"]
+
+
 @pytest.mark.parametrize(("ago", "cause"), [(1, "host_oom"), (600, "worker_died")])
 def test_whom_the_kernel_killed_says_why_a_worker_died(
     build: Callable[..., Daemon], docker: FakeDocker, ago: int, cause: str
