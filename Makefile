@@ -50,7 +50,7 @@ e2e: setup ## the same story with a real vLLM on the CPU, or on the GPU where on
 	status=0; $(BIN)/python -m pytest -q -m "e2e" --timeout 1200 || status=$$?; \
 	$(BIN)/python deploy/testbed.py stop-engine; exit $$status
 
-fuzz: setup ## a minute of fuzzing: exposition text, expressions, rule files, snapshots, kills
+fuzz: setup ## a minute of fuzzing: exposition text, expressions, rule files, snapshots, logs, answers
 	$(BIN)/python -m tests.fuzz 60
 
 soak: setup ## half an hour of heavy load on a real vLLM, and no false word of a fault: MINUTES=30

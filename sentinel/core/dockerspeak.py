@@ -34,6 +34,8 @@ ACTIONS = (
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LARGEST = 2**63  # no number of Docker's is larger
+_INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
 _BELOW_MICROSECONDS = re.compile(r"(\.\d{6})\d+")
 _STATUS_TEXT = (  # `docker ps` wording, for rows that have no usable State
     ("Restarting", Status.RESTARTING),
@@ -119,7 +121,9 @@ def event_of(raw: Mapping[str, Any]) -> EngineEvent | None:
     action = _text(raw.get("Action") or raw.get("status")).partition(":")[0].strip()
     container_id = _text(actor.get("ID") or raw.get("id"))
     at_ns = _number(raw.get("timeNano")) or (_number(raw.get("time")) or 0) * 1_000_000_000
-    if raw.get("Type", "container") != "container" or not (action and container_id and at_ns):
+    if raw.get("Type", "container") != "container" or not (action and container_id):
+        return None
+    if not 0 < at_ns <= _LARGEST:
         return None
     return EngineEvent(
         at=_EPOCH + timedelta(microseconds=at_ns // 1000),
@@ -296,6 +300,6 @@ def _number(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return value
+        return value if abs(value) <= _LARGEST else None
     text = _text(value)
-    return int(text) if text.isascii() and text.lstrip("-").isdigit() else None
+    return int(text) if _INTEGER.fullmatch(text) else None

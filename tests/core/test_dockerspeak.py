@@ -346,6 +346,14 @@ def event(**changed: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("number", ["--5", "9" * 5000, 10**30, "²"])
+def test_what_is_no_number_of_dockers_costs_that_fact(number: object) -> None:
+    seen = container_of({"Id": "c", "RestartCount": number, "HostConfig": {"Memory": number}})
+
+    assert (seen.restart_count, seen.memory_limit) == (0, None)
+    assert event_of(event(timeNano=number, time=number)) is None
+
+
 def test_an_event_is_heard() -> None:
     heard = event_of(event())
 

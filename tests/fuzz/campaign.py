@@ -20,7 +20,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.fuzz import expositions, expressions, kills, logs, posts, routings, rulefiles, snapshots
+from tests.fuzz import (
+    answers,
+    expositions,
+    expressions,
+    kills,
+    logs,
+    posts,
+    routings,
+    rulefiles,
+    snapshots,
+)
 
 SLOW_S = 5.0  # of the thread's own time, for a case with all its checks
 HUNG_S = 30
@@ -43,6 +53,7 @@ FUZZERS: dict[str, Fuzzer] = {
     "rulefile": Fuzzer(rulefiles.make, rulefiles.check),
     "snapshot": Fuzzer(snapshots.make, snapshots.check),
     "log": Fuzzer(logs.make, logs.check),
+    "answer": Fuzzer(answers.make, answers.check),
     "kill": Fuzzer(kills.make, kills.check, every=500),
 }
 
