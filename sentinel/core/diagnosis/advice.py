@@ -122,7 +122,7 @@ def _launch_failure(case: Case) -> str:
             "The host's driver is too old for this image: update the driver, or take an image "
             "built for an older CUDA."
         )
-    if "no kernel image" in case.reading.text:
+    if "no kernel image" in case.reading.text or "Torch not compiled" in case.reading.text:
         return "This image has no kernels for that GPU's architecture: take another image."
     if "out of resource" in case.reading.text:
         return (

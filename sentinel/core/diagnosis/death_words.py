@@ -30,6 +30,7 @@ PARTS = (
         r"NCCL [Ee]rror|ncclUnhandledCudaError|nccl(?:System|Internal|Remote)Error",
         r"DistBackendError|NCCL communicator was aborted|client socket has timed out after",
         r"Timed out after \d+ seconds waiting for clients",
+        r"gloo/transport/.*(?:Connection closed|Connection reset|[Tt]imed out)",
         sure=0.7,
         **PART,
     ),
@@ -56,7 +57,7 @@ PARTS = (
     ),
     pattern(
         "worker_died",
-        r"ActorDiedError|RayActorError|[Tt]he actor died unexpectedly|worker died$",
+        r"ActorDiedError|RayActorError|NodeDiedError|[Tt]he actor died unexpectedly|worker died$",
         sure=0.85,
         **PART,
     ),

@@ -73,7 +73,9 @@ GPU = (
         r"OutOfResources: out of resource: ",
         r"no kernel image is available for execution|device kernel image is invalid",
         r"(?P<driver>unsupported toolchain|driver version is insufficient"
-        r"|NVIDIA driver on your system is too old)",
+        r"|NVIDIA driver on your system is too old|Error 80[34]: [^.]*"
+        r"|unsupported display driver|forward compatibility was attempted)",
+        r"Torch not compiled with (?:CUDA|HIP|XPU) enabled",
         r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY",
         sure=0.85,
     ),
@@ -84,4 +86,9 @@ GPU = (
         sure=0.7,
     ),
     pattern("cuda_launch_failure", _XID + r"(?P<xid>74|14[4-9]|150)\b", sure=0.7, **SHAPE),
+)
+
+# Whatever else CUDA and HIP have to complain of; to be tried after every other wording.
+ANY_GPU = (
+    pattern("cuda_launch_failure", r"(?:CUDA|HIP) error: |Triton Error \[\w+\]: ", sure=0.6),
 )

@@ -85,6 +85,7 @@ GPU_MEMORY = (
         "cuda_oom",
         r"^(?:torch\.(?:cuda\.)?)?OutOfMemoryError: ",
         r"(?:(?:CUDA|HIP|XPU)(?: driver)? [Ee]rror|Triton Error \[\w+\]):? (?:2 )?out of memory",
+        r"Unexpected error from cudaGetDeviceCount.* Error 2: out of memory",
         r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory",
         r"Cuda failure (?:\d+ )?'out of memory'",
     ),

@@ -6,7 +6,7 @@ wider.
 """
 
 from sentinel.core.diagnosis.death_words import CONSEQUENCES, PARTS
-from sentinel.core.diagnosis.gpu_words import GPU
+from sentinel.core.diagnosis.gpu_words import ANY_GPU, GPU
 from sentinel.core.diagnosis.memory_words import GPU_MEMORY, HOST_MEMORY, SHARED_MEMORY
 from sentinel.core.diagnosis.pattern import Pattern
 from sentinel.core.diagnosis.start_words import ARGUMENTS, MODEL, PORT, RUNTIME
@@ -21,6 +21,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *RUNTIME,
     *MODEL,
     *ARGUMENTS,
+    *ANY_GPU,
     *PARTS,
     *CONSEQUENCES,
 )

@@ -76,6 +76,7 @@ MODEL = (
         "model_not_found",
         r"HFValidationError|Repo id must (?:be in the form|use alphanumeric)",
         r"is not a local folder and is not a valid model identifier",
+        r"NotExistError: |the model may not exist",
         r"Invalid repository ID or local directory specified|Incorrect path_or_model_id",
         r"Cannot find any \w*\s?model weights with|does not appear to have a file named",
         r"Error no file named|No supported config format found|Unrecognized model in ",
@@ -89,7 +90,8 @@ MODEL = (
         "model_not_found",
         r"(?:No such file or directory|\[Errno 2\]).*"
         r"(?:model|config\.json|tokenizer|safetensors|\.gguf|/hub/|/snapshots/)",
-        r"\[Errno 13\] Permission denied: '[^']*(?:model|hub|cache)",
+        r"\[Errno 13\] Permission denied: '[^']*"
+        r"(?:model|hub|huggingface|safetensors|config\.json)",
         r"(?P<broken>SafetensorError|Error while deserializing header"
         r"|weights were not initialized from checkpoint|is not a valid JSON file"
         r"|PytorchStreamReader failed)|Could not find checkpoint files",
@@ -119,13 +121,17 @@ ARGUMENTS = (
         r"|max_num_batched_tokens \(\d+\) (?:must|is|should).*"
         r"|.*must be divisible by (?:the )?(?:tensor|pipeline)[ _]parallel.*"
         r"|Model architectures? \[.*|.*has no vLLM implementation.*"
-        r"|.*but Transformers does not recognize.*"
+        r"|.*but Transformers does not recognize.*|Unrecognized configuration class.*"
+        r"|.*is not divisible by \d+.*|Too large swap space.*"
+        r"|.*[Cc]annot assign requested address.*|.*attempting to bind on address.*denied.*"
         r"|.*[Qq]uantization.*(?:not supported|does not match|Minimum capability).*"
         r"|Unknown quantization.*|Invalid quantization.*|Unsupported quantization.*"
         r"|Cannot find the config file for.*|.*not supported for quantization.*"
         r"|Bfloat16 is only supported on GPUs.*|Unknown dtype.*"
         r"|.*dtype .* (?:is )?not supported.*|.*does not support (?:bfloat16|float16).*"
         r"|.*[Ww]orld size \(\d+\) is larger than the number of available GPUs.*"
+        r"|Ray does not allocate any GPUs.*|Current node has no GPU available.*"
+        r"|.*No available node types can fulfill.*|Not enough resources to allocate \d+ .*"
         r"|.*number of required GPUs exceeds.*|.*invalid device ordinal.*"
         r"|LoRA rank \d+ is greater than max_lora_rank.*"
         r"|.*trust_remote_code=True.*|.*--trust-remote-code.*|.*requires --tool-call-parser.*"
