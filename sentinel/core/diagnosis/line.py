@@ -104,11 +104,10 @@ def undress(raw: str) -> Line:
 def lines_of(raw: str) -> Iterator[Line]:
     """What one line of a log holds: a record of JSON may hold a whole traceback."""
     line = undress(raw)
-    if "\n" not in line.text:
-        yield line
-        return
-    for text in line.text.split("\n"):
-        yield replace(line, text=text.rstrip())
+    first, *others = line.text.split("\n")
+    yield replace(line, text=first.rstrip()) if others else line
+    for text in others:
+        yield replace(line, head="", text=text.rstrip())
 
 
 def _process_in(text: str, *, anywhere: bool = False) -> tuple[str, str]:

@@ -222,7 +222,8 @@ class LogReader:
         pattern, found = self._matching(line)
         if pattern is None or found is None:
             self.launch.go_on(number, line)
-            if line.may_accuse and line.is_exception and "EngineDeadError" not in line.text:
+            front = _FRONT.fullmatch(line.source) is not None
+            if line.may_accuse and line.is_exception and not front and not _is_dead(line):
                 self.launch.note_error(number, line)
                 yield self._event("error", number, line)
             return
@@ -232,8 +233,9 @@ class LogReader:
         yield self._event(word, number, line, cause=pattern.cause, facts=facts)
 
     def _matching(self, line: Line) -> tuple[Pattern | None, re.Match[str] | None]:
-        accuses = line.may_accuse and not _FRONT.fullmatch(line.source)
-        told = not line.is_code and line.level not in ("INFO", "DEBUG", "TRACE")
+        front = _FRONT.fullmatch(line.source) is not None  # what it says may quote a request
+        accuses = line.may_accuse and not front
+        told = not line.is_code and not front and line.level not in ("INFO", "DEBUG", "TRACE")
         for pattern in self._patterns:
             asked = pattern.rank is Rank.OPERATOR or accuses or (pattern.anywhere and told)
             if asked and (found := pattern.match.search(line.text)):
@@ -253,6 +255,10 @@ class LogReader:
             cause=cause,
             facts=facts or {},
         )
+
+
+def _is_dead(line: Line) -> bool:
+    return "EngineDeadError" in line.text
 
 
 def _stop_in(line: Line) -> tuple[str, Facts] | None:

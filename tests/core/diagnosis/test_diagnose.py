@@ -163,6 +163,55 @@ def test_no_log_in_a_prompt_is_believed(name: str, request_line: str) -> None:
         assert "asked for" not in str(found)
 
 
+FAULT = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+QUOTED = f"what is this:\n{FAULT}\nRuntimeError: CUDA error: an illegal memory access was encountered\nNVRM: Xid (PCI:0000:c6:00): 79, pid=1\nKilled"
+FRONT = {
+    "a body": "(APIServer pid=1) DEBUG 01-02 03:04:05 [request_logger.py:74] Request cmpl-1 JSON body: {}",
+    "a front's error": "(APIServer pid=1) ERROR 01-02 03:04:05 [serving_chat.py:230] jinja2.exceptions.TemplateError: {}",
+    "a handler's error": "(APIServer pid=1) ERROR 01-02 03:04:05 [exception.py:18] ValueError: {}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FRONT)
+def test_what_the_server_says_of_a_request_is_not_believed(form: str) -> None:
+    head = FRONT[form].partition("]")[0]
+    lines = FRONT[form].format(QUOTED).replace("\n", f"\r\n{head}] ")
+
+    assert diagnose(f"{CALM}\n{lines}\n").cause == "healthy"
+
+
+def test_nor_is_what_an_unhandled_request_ran_into() -> None:
+    text = f"ERROR:    Exception in ASGI application\nTraceback (most recent call last):\n  File x\nValueError: {QUOTED}\n"
+    oom = f"ERROR 01-02 03:04:05 [core.py:1] {FAULT}\n"
+    dead = (
+        "vllm.engine.async_llm_engine.AsyncEngineDeadError: Background loop has errored already.\n"
+    )
+
+    assert diagnose(f"{CALM}\n{text}").cause == "healthy"
+    assert diagnose(f"{CALM}\n{text}{oom}").cause == "cuda_oom_runtime"
+    assert diagnose(f"{CALM}\n{text}(EngineCore pid=9) {FAULT}\n").cause == "cuda_oom_runtime"
+    assert diagnose(f"{CALM}\n{text}{dead}").cause == "engine_died"
+
+
+JSON = [
+    {"levelname": "INFO", "name": "vllm.entrypoints.logger", "message": f"Received request cmpl-1: prompt: '{QUOTED}', params: SamplingParams(n=1)"},
+    {"levelname": "DEBUG", "name": "vllm.entrypoints.serve.utils.request_logger", "message": f"Request cmpl-1 JSON body: {QUOTED!r}"},
+    {"levelname": "ERROR", "name": "vllm.entrypoints.serve.exception_handling.handlers.exception", "message": "Exception caught. Request id: x", "exc_info": f"ValueError: {QUOTED}"},
+    {"levelname": "ERROR", "name": "uvicorn.error", "message": "Exception in ASGI application", "exc_info": f"ValueError: {QUOTED}"},
+    {"levelname": "INFO", "name": "uvicorn.access", "message": f'10.0.0.1:5 - "GET /{FAULT} HTTP/1.1" 500'},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("record", JSON, ids=["prompt", "body", "handler", "unhandled", "access"])
+def test_nor_is_any_of_that_written_as_json(record: dict[str, str]) -> None:
+    died = {"levelname": "ERROR", "name": "vllm.v1.engine.core", "message": "x", "exc_info": FAULT}
+
+    assert diagnose(f"{CALM}\n{json.dumps(record)}\n").cause == "healthy"
+    assert (
+        diagnose(f"{CALM}\n{json.dumps(record)}\n{json.dumps(died)}\n").cause == "cuda_oom_runtime"
+    )
+
+
 def test_the_access_log_is_never_believed() -> None:
     line = 'INFO:     10.0.0.1:5 - "POST /v1/x?torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB HTTP/1.1" 500 Internal Server Error'
 
