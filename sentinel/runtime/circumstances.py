@@ -16,6 +16,7 @@ from sentinel.core.model.target import State
 from sentinel.core.policy.change import Change
 from sentinel.core.policy.guard import PoolState, Situation
 from sentinel.core.recreate.inspected import TX
+from sentinel.core.recreate.preflight import orchestrator_of
 from sentinel.runtime.casebook import Casebook
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.posted import is_posted
@@ -89,6 +90,8 @@ class Circumstances:
             ending=target.launch.ending if target.launch else None,
             running=target.container.status in _UP,
             container_gone=target.is_gone,
+            removed_once_stopped=target.container.auto_remove,
+            orchestrator=orchestrator_of(target.container.labels),
             start_fails=start_fails(target),
             crashed=target.crashed,
             another_model=target.answers_as_another,

@@ -226,6 +226,32 @@ def test_a_crash_that_takes_its_container_along_is_told(house: Daemon, docker: F
     assert house.receiver.took[-1].kind == "resolved"
 
 
+@pytest.mark.parametrize(
+    ("guard", "changes"),
+    [
+        pytest.param("cannot_recreate", {"auto_remove": True}, id="a stop would remove it"),
+        pytest.param(
+            "foreign_orchestrator",
+            {"labels": {"com.docker.swarm.task.id": "x"}},
+            id="Swarm would replace it",
+        ),
+    ],
+)
+def test_a_dead_engine_in_what_a_stop_would_take_away_is_left_and_told(
+    house: Daemon, docker: FakeDocker, guard: str, changes: dict[str, Any]
+) -> None:
+    box = docker.boxes["t1-a"]
+    box.seen = replace(box.seen, **changes)
+    house.loop.parts.watch.look_again()
+    house.run(5)
+    box.health = 503
+    house.run(60)
+
+    assert docker.done == []
+    assert [n.kind for n in house.receiver.took] == ["alert", "held"]
+    assert house.target("t1-a")["held"][0]["guard"] == guard
+
+
 def test_a_stop_by_a_person_that_takes_its_container_along_is_no_incident(
     house: Daemon, docker: FakeDocker
 ) -> None:

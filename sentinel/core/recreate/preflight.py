@@ -55,6 +55,15 @@ def bind_sources(container: Raw) -> list[str]:
     return sorted({str(m.get("Source")) for m in mounts if m.get("Type") == "bind"})
 
 
+def orchestrator_of(labels: Mapping[str, Any]) -> str:
+    """Whose a container is that another program keeps, by its labels; empty if nobody's."""
+    return next((what for p, what in _ORCHESTRATORS if any(x.startswith(p) for x in labels)), "")
+
+
+def belongs_to(orchestrator: str) -> str:
+    return f"it belongs to {orchestrator}, which would replace it: change it there"
+
+
 def composed_by(container: Raw) -> Mapping[str, str] | None:
     """Where Docker Compose has it from, or None: the next `up` of a changed file reverts us."""
     labels = labels_of(container)
@@ -64,6 +73,7 @@ def composed_by(container: Raw) -> Mapping[str, str] | None:
     return {key: str(labels.get(f"com.docker.compose.{key}") or "") for key in keys}
 
 
+GONE_ONCE_STOPPED = "it was started with --rm: once stopped it is gone, with its volumes"
 _ORCHESTRATORS = (
     ("com.docker.swarm.", "a Docker Swarm service"),
     ("io.kubernetes.", "a Kubernetes pod"),
@@ -75,14 +85,11 @@ _BEYOND = {"removing": "is being removed", "dead": "is dead"}
 
 
 def _owned_by_others(container: Raw) -> Iterator[Refusal]:
-    for prefix, what in _ORCHESTRATORS:
-        if any(label.startswith(prefix) for label in labels_of(container)):
-            because = f"it belongs to {what}, which would replace it: change it there"
-            yield Refusal(guard="foreign_orchestrator", because=because)
-            return
+    if orchestrator := orchestrator_of(labels_of(container)):
+        yield Refusal(guard="foreign_orchestrator", because=belongs_to(orchestrator))
+        return
     if part(container, "HostConfig").get("AutoRemove") is True:
-        because = "it was started with --rm: once stopped it is gone, with its volumes"
-        yield Refusal(guard="cannot_recreate", because=because)
+        yield Refusal(guard="cannot_recreate", because=GONE_ONCE_STOPPED)
 
 
 def _needed_by_others(source: Source) -> Iterator[Refusal]:

@@ -141,6 +141,12 @@ def test_an_unexpected_exit_meets_no_guard() -> None:
             id="six an hour on the host",
         ),
         pytest.param("cannot_recreate", {"container_gone": True}, id="--rm took it along"),
+        pytest.param(
+            "cannot_recreate", {**SERVING, "removed_once_stopped": True}, id="--rm would take it"
+        ),
+        pytest.param(
+            "foreign_orchestrator", {"orchestrator": "a Docker Swarm service"}, id="Swarm's own"
+        ),
         pytest.param("many_failing", {"failing": failing(0, 1, 2)}, id="three within two minutes"),
         pytest.param(
             "many_failing", {"failing": failing(90, 91, 92)}, id="for as long as they fail"

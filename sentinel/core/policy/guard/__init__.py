@@ -41,7 +41,7 @@ GUARDS: dict[str, Callable[[Situation], Held | None]] = {
     "maintenance": wanted.maintenance,
     "human_stop": wanted.human_stop,
     "unwitnessed_stop": wanted.unwitnessed_stop,
-    "foreign_orchestrator": anew.refused("foreign_orchestrator"),
+    "foreign_orchestrator": anew.foreign_orchestrator,
     "others_depend": anew.refused("others_depend"),
     "cannot_recreate": anew.cannot_recreate,
     "arguments_unclear": anew.refused("arguments_unclear"),

@@ -1,10 +1,18 @@
-"""Why its container must not be made anew, as was found before anything was touched."""
+"""Why its container must not be made anew, or not even stopped: found before it is touched."""
 
 from collections.abc import Callable
 
 from sentinel.core.model.intent import Action
 from sentinel.core.model.target import State
 from sentinel.core.policy.guard.situation import Held, Situation
+from sentinel.core.recreate.preflight import GONE_ONCE_STOPPED, belongs_to
+
+
+def foreign_orchestrator(now: Situation) -> Held | None:
+    """Also of a restart: what is stopped there is replaced, and what ended has been."""
+    if now.orchestrator:
+        return Held(guard="foreign_orchestrator", because=belongs_to(now.orchestrator))
+    return refused("foreign_orchestrator")(now)
 
 
 def cannot_recreate(now: Situation) -> Held | None:
@@ -13,6 +21,8 @@ def cannot_recreate(now: Situation) -> Held | None:
             guard="cannot_recreate",
             because="Docker removed it when it exited (--rm): there is nothing left to start",
         )
+    if now.removed_once_stopped and now.action is Action.RESTART and now.running:
+        return Held(guard="cannot_recreate", because=GONE_ONCE_STOPPED)
     return refused("cannot_recreate")(now)
 
 

@@ -59,6 +59,8 @@ class Situation:
     ending: Ending | None = None
     running: bool = False  # its container is up
     container_gone: bool = False  # removed by Docker itself when it exited
+    removed_once_stopped: bool = False  # it was started with --rm
+    orchestrator: str = ""  # what other program runs it
     start_fails: bool = False  # it has ended before it ever served, time and again
     crashed: bool = False  # its engine is dead, whatever its container is
     another_model: bool = False  # its port answers as another than it was started with
