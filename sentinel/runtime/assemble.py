@@ -41,7 +41,7 @@ from sentinel.runtime.hostwatch import HostWatch, Surroundings
 from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.judge import Judge
 from sentinel.runtime.lanes import Lane
-from sentinel.runtime.looks import died_of, load_of
+from sentinel.runtime.looks import load_of
 from sentinel.runtime.loop import Loop, Shown
 from sentinel.runtime.maintain import Maintenance
 from sentinel.runtime.mirror import Mirror
@@ -144,12 +144,7 @@ def assemble(
         inbox,
         outside.lane("docker-prospects"),
         lambda target, now: load_of(
-            store,
-            target.name,
-            target.container,
-            decider.plan.scrape_interval,
-            now,
-            line=died_of(target),
+            store, target, decider.plan.scrape_interval, now, gpus.readings_of(target.name)
         ),
     )
     circumstances = Circumstances(memory, casebook, gpus.of_target)

@@ -15,7 +15,7 @@ from sentinel.core.gpu import samples as series
 from sentinel.core.gpu.detached import is_forbidden, is_refused
 from sentinel.core.gpu.mapping import given_to, used_by, wants_gpus
 from sentinel.core.gpu.owner import Owner
-from sentinel.core.gpu.reading import Driver, HostGpus
+from sentinel.core.gpu.reading import Driver, GpuReading, HostGpus
 from sentinel.core.gpu.roster import Roster
 from sentinel.core.gpu.xid import label_of
 from sentinel.core.host.kernel_log import KernelXid, bus_of
@@ -137,6 +137,11 @@ class Gpus:
     def of_target(self, name: str) -> list[str]:
         """UUIDs of the GPUs that a target uses, as far as that is known."""
         return list(self._of.get(name, ()))
+
+    def readings_of(self, name: str) -> list[GpuReading]:
+        """What the driver last said of them."""
+        mine = self.of_target(name)
+        return [gpu for gpu in self._roster.gpus if gpu.uuid in mine]
 
     def are_held_by(self, container_ids: Collection[str], since: float) -> bool:
         """Whether one of them still has a process on a GPU, or nobody has looked since then.

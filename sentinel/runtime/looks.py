@@ -4,9 +4,10 @@ Asked only when a limit is about to be changed: it reads a stretch of the past.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sentinel.core.model.container import Container
+from sentinel.core.gpu.reading import GpuReading
 from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
 from sentinel.core.promql import EvaluationError, compile_expression
@@ -26,23 +27,22 @@ _EXPRESSIONS = {
 }
 _WARMED_UP = re.compile(r"warming up sampler with (\d+) dummy")
 _MAMBA = re.compile(r"available Mamba cache (?:blocks|slots)\D*(\d+)")
+_DOUBLES = re.compile(r"--performance[-_]mode[ =]throughput\b")
 _COMPILED = {name: compile_expression(text) for name, text in _EXPRESSIONS.items()}
 
 
 def load_of(
     store: Store,
-    name: str,
-    container: Container,
+    target: Target,
     every: timedelta,
     now: datetime,
-    *,
-    line: str = "",
+    gpus: Sequence[GpuReading] = (),
 ) -> Load:
-    """`line`: the one of its log that named what it died of, which may tell the numbers."""
-    began = container.started_at or now
+    """`gpus`: those that it uses, as far as that is known."""
+    began = target.container.started_at or now
     since = max(began, now - _REACH)
     step = max(every, (now - since) / _MOST_LOOKS)
-    rows = {what: _points(store, name, what, since, now, step) for what in _COMPILED}
+    rows = {what: _points(store, target.name, what, since, now, step) for what in _COMPILED}
     looks = [
         Look(
             running=int(running),
@@ -52,14 +52,15 @@ def load_of(
         )
         for at, running in sorted(rows["running"].items())
     ]
+    line = _died_of(target)
     return Load(
-        limit=_number(_WARMED_UP, line) or _default_of(container),
+        limit=_number(_WARMED_UP, line) or _said_or_default(target, gpus),
         looks=looks,
         mamba_blocks=_number(_MAMBA, line),
     )
 
 
-def died_of(target: Target) -> str:
+def _died_of(target: Target) -> str:
     """The line of its log that named what it last died of; empty where nobody has read it."""
     ending = (target.launch.ending if target.launch else None) or target.previous_ending
     return ending.log_line if ending is not None else ""
@@ -89,8 +90,30 @@ def _points(
     return dict(next((row.points for row in mine), ()))
 
 
-def _default_of(container: Container) -> int | None:
-    """The limit that vLLM takes by itself, as far as its version and hardware are known."""
-    version = container.image.rpartition(":")[2]
-    hardware = None if container.devices else Hardware(gpu_memory=None)
-    return default_max_num_seqs(version, hardware)
+def _said_or_default(target: Target, gpus: Sequence[GpuReading]) -> int | None:
+    """What its log says that it was given, by whichever way; else what vLLM takes by itself."""
+    container = target.container
+    facts: dict[str, object] = {}
+    for launch in (target.previous, target.launch):
+        if launch is not None and launch.container_id == container.id:
+            facts |= launch.facts
+    said = facts.get("max_num_seqs")
+    if isinstance(said, int):
+        return said
+    version = str(facts.get("version") or container.image.rpartition(":")[2])
+    tokens = facts.get("max_num_batched_tokens")
+    return default_max_num_seqs(
+        version,
+        _hardware(target, gpus),
+        doubled=_DOUBLES.search(" ".join(container.argv)) is not None,
+        batched_tokens=tokens if isinstance(tokens, int) else None,
+    )
+
+
+def _hardware(target: Target, gpus: Sequence[GpuReading]) -> Hardware | None:
+    if not gpus:
+        return None if target.container.devices else Hardware(gpu_memory=None)
+    first = gpus[0]
+    if first.memory_total is None or first.mig:
+        return None  # an instance of it has less than the whole
+    return Hardware(gpu_memory=first.memory_total, gpu_name=first.name or "")

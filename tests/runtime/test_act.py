@@ -17,7 +17,7 @@ from sentinel.runtime.obey import Obedience
 from sentinel.runtime.order import Later
 from sentinel.store.journal import Journal
 from tests.fake_recreation import FakeRecreation
-from tests.fakes import FakeClock, FakeDocker, Killed
+from tests.fakes import FakeClock, FakeDocker, Killed, follow_inline
 from tests.runtime.house import Daemon, plan
 from tests.runtime.test_crash import Trap
 from tests.runtime.world import rename, started_by_docker, started_by_person
@@ -337,6 +337,23 @@ def labelled(docker: FakeDocker, labels: dict[str, str]) -> None:
 
 def paused(house: Daemon) -> None:
     tell(house, Pause(by="ada"))
+
+
+def test_a_limit_from_a_file_that_its_log_tells_is_not_raised(
+    tmp_path: Path, docker: FakeDocker
+) -> None:
+    runs(docker, ("vllm", "serve", "tiny", "--config", "/etc/vllm.yaml"))
+    docker.write("t1-a", "INFO [utils.py:286] non-default args: {'max_num_seqs': 32}\n")
+    logs = {"logs": docker, "follow": follow_inline}
+    house = Daemon(
+        folder=tmp_path, docker=docker, clock=docker.clock, plan=plan(Mode.WATCH), world=logs
+    )
+    house.run(5)
+
+    answer = act(house, to=64, dry_run=True)
+    assert [held["because"] for held in answer["held"]] == ["64 is not below the 32 it runs with"]
+    answer = act(house, to=16, dry_run=True)
+    assert answer["diff"] == ["-command: no --max-num-seqs", "+command: --max-num-seqs=16"]
 
 
 def test_a_person_may_force_one_guard_by_name_and_never_the_stop_file(
