@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from sentinel.config.addresses import FilePath, FilePattern
+from sentinel.config.audit import Audit
 from sentinel.config.daemon import Api, Docker
 from sentinel.config.evaluation import MetricsSource, Retention, Rules, Store
 from sentinel.config.globals import Global
@@ -112,6 +113,9 @@ class Settings(Section):
 
     schedule: Schedule = Schedule()
     """Planned restarts, the digest, the heartbeat."""
+
+    audit: Audit = Audit()
+    """Who is told every deed, line by line, beside the log."""
 
     retention: Retention = Retention()
     """How long things are kept."""

@@ -19,6 +19,7 @@ from sentinel.ports import (
 )
 from sentinel.runtime.act import Actor
 from sentinel.runtime.announce import Announcer
+from sentinel.runtime.audit import Audit
 from sentinel.runtime.bench import Bench
 from sentinel.runtime.casebook import Casebook
 from sentinel.runtime.channels import Book
@@ -105,7 +106,7 @@ def assemble(
 ) -> Loop:
     """`watched_until`: when a loop over the same state last beat, if ever."""
     clock, inbox = outside.clock, Inbox()
-    history = History(memory.incidents)
+    history = History(memory.incidents, Audit(memory.outbox, plan, book.channels))
     store = Store(keep=keep_of(plan), retention_ms=retention_of(plan))
     loaded = outside.series.load(store) if outside.series else None
     fed_since = loaded or clock.now()

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import aiohttp
 
+from sentinel.adapters.audit import AuditNotifier
 from sentinel.adapters.log_receiver import LogNotifier
 from sentinel.adapters.slack import SlackNotifier
 from sentinel.adapters.webhook import WebhookNotifier
@@ -19,6 +20,7 @@ from sentinel.config.section import Section
 from sentinel.config.settings import Settings
 from sentinel.core.model.errors import Permanent
 from sentinel.ports import Notifier
+from sentinel.runtime.audit import CHANNEL as AUDIT
 from sentinel.runtime.deliver import SLACK, WECOM, Channel, Rate
 from sentinel.runtime.dispatch import Address
 
@@ -59,6 +61,10 @@ def book_of(settings: Settings, http: aiohttp.ClientSession, env: Mapping[str, s
                     send_resolved=setting.send_resolved,
                 )
             )
+    audit = settings.audit
+    if audit.url is not None or audit.url_file is not None:
+        notifier = AuditNotifier(_secret(audit, "url", env), http, timeout=audit.timeout or _WITHIN)
+        book.channels[AUDIT] = Channel(notifier)
     if settings.global_.fallback_receiver is not None:
         told = book.addresses.get(settings.global_.fallback_receiver, [])
         book.fallback = [address.channel for address in told]

@@ -219,9 +219,10 @@ class Deliver:
         return [_tell(events.MESSAGE_RETRIED, owed, because, "transient")]
 
     def _dropped(self, owed: Owed, because: str, reason: str, now: datetime) -> list[Delivery]:
-        """Dropped here; and owed to the fallback, unless this is it."""
+        """Dropped here; and owed to the fallback, unless this is it. The audit is nobody else's."""
         self._outbox.drop(owed.number, now, because)
-        if owed.notice is not None and owed.channel not in self._fallback:
+        told = owed.notice is not None and owed.notice.kind != "audit"
+        if owed.notice is not None and told and owed.channel not in self._fallback:
             for name in self._fallback:
                 self._outbox.owe(name, owed.notice, owed.incident, now)
         return [_tell(events.MESSAGE_DROPPED, owed, because, reason)]

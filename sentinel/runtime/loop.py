@@ -104,6 +104,7 @@ class Loop:
             parts.dispatch.use(plan, book.addresses, now)
             parts.dispatch.write()
         parts.announcer.use(book.addresses)
+        parts.history.audit.use(plan, book.channels)
         parts.deliver.use(book.channels, fallback=book.fallback)
         self._rhythm.use(plan)
         parts.watch.look_again()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from sentinel import __version__
 from sentinel.core.model.command import (
     Acknowledge,
     Act,
@@ -175,4 +176,6 @@ class Obedience:
             by=by,
             intent=intent.id,
             action=intent.wish.action,
+            config=self._decider.plan.fingerprint[:12] or None,
+            version=__version__,
         )

@@ -89,10 +89,11 @@ class Incidents:
             "UPDATE incident SET resolved_at = ? WHERE number = ?", (stamp(now), number)
         )
 
-    def write(self, record: Record) -> None:
-        self._db.execute(
+    def write(self, record: Record) -> int:
+        """The number it has from now on."""
+        row = self._db.execute(
             "INSERT INTO record (at, event, target, incident, because, by, facts)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number",
             (
                 stamp(record.at),
                 record.event,
@@ -102,7 +103,8 @@ class Incidents:
                 record.by,
                 json.dumps(_said(record.facts), ensure_ascii=False, default=str),
             ),
-        )
+        ).fetchone()
+        return int(row["number"])
 
     def adopt(self, number: int, target: str, since: datetime) -> None:
         """What was recorded of `target` from `since` on belongs to the incident it led to."""

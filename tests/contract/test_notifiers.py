@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from sentinel.adapters.audit import AuditNotifier
 from sentinel.adapters.log_receiver import LogNotifier
 from sentinel.adapters.slack import SlackNotifier
 from sentinel.adapters.webhook import WebhookNotifier
@@ -63,6 +64,7 @@ NOTICE = Notice(
     ),
     headline="exited with code 0 and nobody stopped it",
     facts={"target": "t1-a", "model": "qwen"},
+    line={"event": "step_done", "target": "t1-a"},
 )
 
 Make = Callable[[Secret, aiohttp.ClientSession], Notifier]
@@ -76,6 +78,9 @@ class Kind:
 
 
 KINDS = {
+    "audit": Kind(
+        lambda url, http: AuditNotifier(url, http, timeout=SHORT), answers(200), page=None
+    ),
     "webhook": Kind(
         lambda url, http: WebhookNotifier(url, http, receiver="test", timeout=SHORT),
         answers(200),
@@ -301,7 +306,8 @@ def test_a_refused_receiver_is_told_from_a_refused_message(kind: Kind, status: i
 @every_kind
 def test_any_text_can_be_sent(kind: Kind, text: str) -> None:
     alert = replace(ALERT, labels={"alertname": text, "target": text}, annotations={"x": text})
-    notice = replace(NOTICE, alerts=(alert,), headline=text, facts={"target": text, text: text})
+    facts = {"target": text, text: text}
+    notice = replace(NOTICE, alerts=(alert,), headline=text, facts=facts, line={"facts": facts})
 
     assert send(kind.make, kind.taken, notice=notice).requests[0].json
 

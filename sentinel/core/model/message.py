@@ -8,7 +8,7 @@ of the daemon sends the same facts.
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["alert", "held", "approval", "action", "resolved", "digest", "test"]
+Kind = Literal["alert", "held", "approval", "action", "resolved", "digest", "test", "audit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +44,4 @@ class Notice:
     decision: DecisionFacts | None = None
     headline: str = ""  # one sentence a tired person understands
     facts: dict[str, str] = field(default_factory=dict)  # target, model, state, cause, since …
+    line: dict[str, Any] | None = None  # of the audit
