@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sentinel.core.model.container import Container, Status
+from sentinel.core.model.container import Container, PublishedPort, Status
 from sentinel.core.model.errors import Permanent, Transient
 from sentinel.core.recreate import deeds
 from sentinel.core.recreate.arguments import Found, max_num_seqs_of
@@ -65,6 +65,7 @@ class FakeRecreation:
         self._docker._answer()
         if self._docker.refuses is not None:
             raise self._docker.refuses
+        self._docker.clock.advance(milliseconds=10)  # nothing is done in no time
         if isinstance(deed, deeds.Create):
             self._create(deed)
             return
@@ -120,6 +121,8 @@ class FakeRecreation:
     def _start(self, box: FakeContainer) -> None:
         if box.seen.status is Status.RUNNING:
             return
+        if box.chosen_port:
+            box.seen = replace(box.seen, ports=tuple(_next(port) for port in box.seen.ports))
         ports = {port.host_port for port in box.seen.ports}
         for other in self._docker.boxes.values():
             running = other is not box and other.seen.status is Status.RUNNING
@@ -166,6 +169,19 @@ def _limit(box: FakeContainer) -> int | None:
     return found.value if isinstance(found, Found) else None
 
 
+def _next(port: PublishedPort) -> PublishedPort:
+    return replace(port, host_port=port.host_port + 1000)
+
+
+def _bindings(box: FakeContainer) -> dict[str, Any]:
+    return {
+        f"{port.container_port}/tcp": [
+            {"HostIp": "", "HostPort": "" if box.chosen_port else str(port.host_port)}
+        ]
+        for port in box.seen.ports
+    }
+
+
 def _raw(box: FakeContainer) -> dict[str, Any]:
     seen = box.seen
     started = seen.started_at.isoformat() if seen.started_at else "0001-01-01T00:00:00Z"
@@ -192,6 +208,7 @@ def _raw(box: FakeContainer) -> dict[str, Any]:
             "RestartPolicy": {"Name": seen.restart_policy, "MaximumRetryCount": 0},
             "NetworkMode": "bridge",
             "AutoRemove": seen.auto_remove,
+            "PortBindings": _bindings(box),
         },
         "NetworkSettings": {"Networks": {"bridge": {"NetworkID": "n1"}}},
         "Mounts": [],

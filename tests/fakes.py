@@ -61,6 +61,7 @@ class FakeContainer:
     answers: bool = True  # completions
     written: list[Record] = field(default_factory=list)  # its log, as it is followed
     unreadable: bool = False  # its log driver keeps nothing
+    chosen_port: bool = False  # Docker publishes it on another port of the host at each start
     dies_with: frozenset[int] = frozenset()  # limits with which it ends as soon as it is started
 
 

@@ -175,6 +175,7 @@ class Circumstances:
         return PoolState(
             name=name,
             min_healthy=plan.min_healthy.get(name, 1),
+            has_switch=name in plan.switched,
             healthy=sorted(healthy),
             saturated=sorted(n for n, state in healthy.items() if state is State.SATURATED),
         )

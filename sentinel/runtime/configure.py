@@ -45,6 +45,7 @@ def plan_of(loaded: Loaded, env: Mapping[str, str]) -> Plan:
         target=_targets(settings, env),
         pool_of=_pools(settings),
         min_healthy={name: pool.min_healthy for name, pool in settings.pools.items()},
+        switched=frozenset(name for name, pool in settings.pools.items() if pool.switch),
         maintenance=[(each.time_interval, each.targets) for each in settings.maintenance],
         scrape_interval=shared.scrape_interval,
         scrape_timeout=shared.scrape_timeout,

@@ -43,6 +43,7 @@ class Plan:
     target: Callable[[str], TargetPlan] = lambda _name: TargetPlan()
     pool_of: Callable[[str], str | None] = lambda _name: None
     min_healthy: Mapping[str, int] = field(default_factory=dict)  # by pool
+    switched: frozenset[str] = frozenset()  # pools that have a switch
     maintenance: Sequence[tuple[str, Sequence[str]]] = ()  # a time interval, globs on names
     scrape_interval: timedelta = timedelta(seconds=5)
     scrape_timeout: timedelta = timedelta(seconds=3)

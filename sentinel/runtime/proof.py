@@ -60,7 +60,8 @@ class Proof:
             return self._recreations.take_back(
                 intent, recreation, verdict.because, now, stays_down=by_person
             )
-        return self._confirm(intent, recreation, new_id, verdict.because, now)
+        because = f"{verdict.because}{_moved(recreation, target)}"
+        return self._confirm(intent, recreation, new_id, because, now)
 
     def close(
         self, intent: Intent, recreation: Recreation, target: Target | None, now: datetime
@@ -127,6 +128,17 @@ def _verdict(intent: Intent, target: Target | None, new_id: str, *, overdue: boo
         return Verdict(outcome=Outcome.FAILED, because="it ended, and Docker started it again")
     about = replace(intent, wish=replace(intent.wish, container_id=new_id))
     return verify_restart(about, container, target.launch, target.probe, overdue=overdue)
+
+
+def _moved(recreation: Recreation, target: Target | None) -> str:
+    """Where it is to be found now, if Docker has chosen another port of the host for it."""
+    chosen, ways = recreation.plan.chosen_ports, target.container.ports if target else ()
+    found = dict.fromkeys(
+        f"port {way.host_port} of the host for its {way.container_port}"
+        for way in ways
+        if f"{way.container_port}/tcp" in chosen
+    )
+    return f"; it has {', '.join(found)} now" if found else ""
 
 
 def _confirmed(limit: int | None, said: int | None) -> str:

@@ -161,6 +161,17 @@ def test_a_dry_run_says_what_would_be_and_touches_nothing(
     assert outcomes(house) == []
 
 
+def test_the_port_of_the_host_that_docker_chose_anew_is_said(
+    house: Daemon, docker: FakeDocker
+) -> None:
+    docker.boxes["t1-a"].chosen_port = True
+    act(house, to=64)
+    house.run(60)
+
+    assert outcomes(house) == ["verified"]
+    assert "it has port 9000 of the host for its 8000 now" in closed_because(house)
+
+
 # taken back
 
 

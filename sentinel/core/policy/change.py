@@ -23,6 +23,7 @@ from sentinel.core.recreate.inspected import (
     ORIGINAL,
     TX,
     Raw,
+    chosen_ports,
     command_line_of,
     labels_of,
     name_of,
@@ -64,6 +65,7 @@ class Change:
     because: str = ""  # why that one
     refusals: tuple[Refusal, ...] = ()
     patch: str = ""  # for the file that the container is made from
+    ports: tuple[str, ...] = ()  # its own that will be published on another port of the host
     deploys: str = ""  # what somebody else is in the middle of doing to it
 
     @property
@@ -84,6 +86,7 @@ def change_of(
         change,
         refusals=refusals,
         patch=_patch(container, change.edited) if change.edited else "",
+        ports=tuple(chosen_ports(container)),
         deploys=_deploys(container, source.others),
     )
 

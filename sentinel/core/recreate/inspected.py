@@ -67,6 +67,22 @@ def links_of(raw: Raw) -> Sequence[str]:
     return [f"{source.lstrip('/')}:{alias.rpartition('/')[2]}" for source, _, alias in told]
 
 
+def chosen_ports(raw: Raw) -> list[str]:
+    """Its ports (`8000/tcp`) that Docker publishes on whichever port of the host is free."""
+    host = part(raw, "HostConfig")
+    bound = part(host, "PortBindings")
+    found = [port for port in bound if any(_is_free_choice(row) for row in rows(bound, port))]
+    if host.get("PublishAllPorts") is True:
+        found += [port for port in part(raw, "Config", "ExposedPorts") if port not in bound]
+    return sorted(found)
+
+
+def _is_free_choice(binding: Raw) -> bool:
+    """Also a range is: `8000-8010`."""
+    port = str(binding.get("HostPort") or "0")
+    return port == "0" or not port.isdigit()
+
+
 def command_line_of(raw: Raw) -> CommandLine:
     config = part(raw, "Config")
     entrypoint = _words(config.get("Entrypoint"))

@@ -14,7 +14,14 @@ from sentinel.core.dockerspeak import instant
 from sentinel.core.model.container import Status
 from sentinel.core.recreate.arguments import DEFAULT, Edited, Found
 from sentinel.core.recreate.commandline import CommandLine
-from sentinel.core.recreate.inspected import ORIGINAL, command_line_of, labels_of, name_of, part
+from sentinel.core.recreate.inspected import (
+    ORIGINAL,
+    chosen_ports,
+    command_line_of,
+    labels_of,
+    name_of,
+    part,
+)
 from sentinel.core.recreate.spec import Recipe, Source, recipe_of
 
 NEVER: Mapping[str, Any] = {"Name": "no", "MaximumRetryCount": 0}
@@ -53,6 +60,12 @@ class Plan:
     def command_line(self) -> CommandLine:
         """What the new container is to run."""
         return command_line_of({"Config": self.recipe.body})
+
+    @property
+    def chosen_ports(self) -> list[str]:
+        """Those of the new container that Docker publishes wherever there is room."""
+        body = self.recipe.body
+        return chosen_ports({"Config": body, "HostConfig": body.get("HostConfig")})
 
     def is_run_of(self, started_at: datetime | None, status: Status) -> bool:
         """Whether this is the run that was decided about, or one more turn of a crash loop."""

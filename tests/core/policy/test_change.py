@@ -1,5 +1,6 @@
 """What a recreation would change, and who else keeps the container, from the engine's own words."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,6 +52,38 @@ def test_one_that_is_not_lower_changes_nothing(to: int) -> None:
     found = change_of(described("--max-num-seqs=256"), Lower(to=to), NOTHING)
 
     assert guards(found) == ["changes_nothing"]
+
+
+@pytest.mark.parametrize(
+    ("host", "ports"),
+    [
+        pytest.param({}, (), id="none"),
+        pytest.param({"8000/tcp": [{"HostPort": "8000"}]}, (), id="given"),
+        pytest.param({"8000/tcp": [{"HostPort": ""}]}, ("8000/tcp",), id="any"),
+        pytest.param({"8000/tcp": [{"HostPort": "0"}]}, ("8000/tcp",), id="zero"),
+        pytest.param({"8000/tcp": [{"HostPort": "8000-8010"}]}, ("8000/tcp",), id="a range"),
+        pytest.param({"8000/tcp": None}, (), id="exposed alone"),
+    ],
+)
+def test_ports_that_docker_chooses_are_named(host: dict[str, Any], ports: tuple[str, ...]) -> None:
+    found = described("--max-num-seqs=256")
+    container = dict(found.source.container) | {"HostConfig": {"PortBindings": host}}
+    changed = replace(found, source=replace(found.source, container=container))
+
+    assert change_of(changed, Lower(to=64), NOTHING).ports == ports
+
+
+def test_with_all_ports_published_those_it_exposes_are_named() -> None:
+    found = described("--max-num-seqs=256")
+    container = dict(found.source.container)
+    container["Config"] |= {"ExposedPorts": {"8000/tcp": {}, "9/tcp": {}}}
+    container["HostConfig"] = {
+        "PublishAllPorts": True,
+        "PortBindings": {"9/tcp": [{"HostPort": "9"}]},
+    }
+    changed = replace(found, source=replace(found.source, container=container))
+
+    assert change_of(changed, Lower(to=64), NOTHING).ports == ("8000/tcp",)
 
 
 def test_what_cannot_be_cured_so_is_refused() -> None:

@@ -145,6 +145,15 @@ def test_an_unexpected_exit_meets_no_guard() -> None:
             "cannot_recreate", {**SERVING, "removed_once_stopped": True}, id="--rm would take it"
         ),
         pytest.param(
+            "cannot_recreate",
+            {
+                "action": LOWER,
+                "change": Change(ports=("8000/tcp",)),
+                "pool": PoolState(name="p", healthy=["t1-b"], has_switch=True),
+            },
+            id="nobody would find it",
+        ),
+        pytest.param(
             "foreign_orchestrator", {"orchestrator": "a Docker Swarm service"}, id="Swarm's own"
         ),
         pytest.param("many_failing", {"failing": failing(0, 1, 2)}, id="three within two minutes"),
@@ -244,6 +253,10 @@ def test_each_guard_holds_and_says_why(guard: str, changes: dict[str, Any]) -> N
             id="a stop of an earlier launch",
         ),
         pytest.param({"recent": [intent(minutes(30), target="t1-b")]}, id="another target's"),
+        pytest.param(
+            {"action": LOWER, "change": Change(ports=("8000/tcp",)), "pool": PoolState(name="p")},
+            id="nothing has to find it",
+        ),
         pytest.param({"action": Action.RESTORE, "maintenance": "nights"}, id="the time to restore"),
         pytest.param({"deployed_at": NOW - minutes(3)}, id="a deploy is over"),
         pytest.param({"only_posted": True, "accept_external": True}, id="others are right"),

@@ -23,7 +23,19 @@ def cannot_recreate(now: Situation) -> Held | None:
         )
     if now.removed_once_stopped and now.action is Action.RESTART and now.running:
         return Held(guard="cannot_recreate", because=GONE_ONCE_STOPPED)
-    return refused("cannot_recreate")(now)
+    return refused("cannot_recreate")(now) or _out_of_reach(now)
+
+
+def _out_of_reach(now: Situation) -> Held | None:
+    """A plain restart gives it another port too, and is worth that."""
+    ports = now.change.ports if now.change is not None else ()
+    if not ports or now.action is Action.RESTART or now.pool is None or not now.pool.has_switch:
+        return None
+    because = (
+        f"Docker would publish {', '.join(ports)} on another port of the host, "
+        f"and the switch of pool {now.pool.name} would not follow"
+    )
+    return Held(guard="cannot_recreate", because=because)
 
 
 def changes_nothing(now: Situation) -> Held | None:

@@ -47,6 +47,7 @@ class PoolState:
     min_healthy: int = 1
     healthy: Sequence[str] = ()
     saturated: Sequence[str] = ()  # of the healthy ones
+    has_switch: bool = False  # something in front of it knows its members' addresses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
