@@ -66,7 +66,8 @@ def is_stopped_by(intent: Intent, container: Container, facts: Mapping[str, Any]
         return is_taken_back(facts)
     if container.id != wish.container_id:
         return False
-    any_run_will_do = facts is not None and facts["plan"]["old_started_at"] is None
+    loops = wish.action is Action.STOP_LOOP
+    any_run_will_do = loops or (facts is not None and facts["plan"]["old_started_at"] is None)
     return any_run_will_do or container.started_at == wish.saw_started_at
 
 

@@ -56,7 +56,15 @@ class StopLoop:
             return self._settle(intent, target, now)
         if not intent.has_begun and (says := self._decider.withdrawn(intent)):
             return self._bench.close(intent, Outcome.REFUSED, says, now)
+        return self._next(intent, step, target, now)
+
+    def _next(self, intent: Intent, step: Step, target: Target, now: datetime) -> Settled | None:
+        tries = self._bench.tries
+        if not tries.has_been_seen(intent.number, target):
+            return None  # something has happened to it: first a look
         if held := self._decider.guards_before_step(intent, target, now):
+            if held[0].guard == "human_stop":
+                return self._bench.close(intent, Outcome.REFUSED, held[0].because, now)
             self._bench.hold(intent, step.name, target, held, now)
         elif self._bench.is_free and tries.may_try(intent.number):
             self._stop(intent, step, target, now)

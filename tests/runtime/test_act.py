@@ -11,7 +11,7 @@ import pytest
 
 from sentinel.core.model.command import Act, Approve, Command, Pause
 from sentinel.core.model.container import Status
-from sentinel.core.model.errors import Permanent, Transient
+from sentinel.core.model.errors import Ambiguous, Permanent, Transient
 from sentinel.core.model.intent import Action, Mode
 from sentinel.runtime.obey import Obedience
 from sentinel.runtime.order import Later
@@ -587,9 +587,8 @@ def test_a_start_that_its_limit_kills_is_cured_by_half_of_it_in_the_middle_of_th
     assert house.state("t1-a") == "idle"
 
 
-def test_a_crash_loop_is_ended_once_a_person_agrees_and_stays_ended(
-    tmp_path: Path, docker: FakeDocker
-) -> None:
+def loops(tmp_path: Path, docker: FakeDocker) -> tuple[Daemon, Approve]:
+    """A crash loop that Docker keeps up, and the word that ends it."""
     docker.boxes["t1-a"].loads_for = 7200
     house = daemon(tmp_path, docker, Mode.ACT)
     asked: list[Any] = []
@@ -598,14 +597,74 @@ def test_a_crash_loop_is_ended_once_a_person_agrees_and_stays_ended(
         assert house.shown is not None
         asked = asked or list(house.shown.status["approvals"])
     assert [each["action"] for each in asked] == ["stop_loop"]
+    return house, Approve(by="ada", intent=asked[0]["intent"])
 
-    tell(house, Approve(by="ada", intent=asked[0]["intent"]))
+
+def test_a_crash_loop_is_ended_once_a_person_agrees_and_stays_ended(
+    tmp_path: Path, docker: FakeDocker
+) -> None:
+    house, agreed = loops(tmp_path, docker)
+    tell(house, agreed)
     house.run(1200, step=20)
 
     assert docker.done == ["stop t1-a"]
     assert outcomes(house) == ["verified"]
     assert house.state("t1-a") == "stopped"
     assert "stopped, so that Docker does not start it again" in house.target("t1-a")["because"]
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("point", ["begin", "do", "done", "close"])
+def test_a_kill_while_a_crash_loop_is_ended_leaves_it_ended_by_one_stop(
+    tmp_path: Path, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch, point: str, before: bool
+) -> None:
+    house, agreed = loops(tmp_path, docker)
+    owner = FakeRecreation if point == "do" else Journal
+    with monkeypatch.context() as patched, contextlib.suppress(Killed):
+        patched.setattr(owner, point, Trap(1, before=before).around(getattr(owner, point)))
+        tell(house, agreed)
+        house.run(60, step=2)
+        pytest.fail("it was not killed")
+    house.clock.advance(seconds=3)
+    house.again()
+    house.run(60, step=2)
+
+    assert docker.done == ["stop t1-a"]
+    assert outcomes(house) == ["verified"]
+    assert house.state("t1-a") == "stopped"
+
+
+def test_a_stop_whose_answer_never_came_is_still_ours(
+    tmp_path: Path, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house, agreed = loops(tmp_path, docker)
+    real, lost = FakeRecreation.do, list[Any]()
+
+    def do(self: FakeRecreation, deed: Any) -> None:
+        real(self, deed)
+        if not lost:
+            lost.append(deed)
+            raise Ambiguous("no answer")
+
+    monkeypatch.setattr(FakeRecreation, "do", do)
+    tell(house, agreed)
+    house.run(60)
+
+    assert outcomes(house) == ["verified"]
+    assert house.state("t1-a") == "stopped"
+
+
+def test_a_crash_loop_that_a_person_ends_first_is_settled(
+    tmp_path: Path, docker: FakeDocker
+) -> None:
+    house, agreed = loops(tmp_path, docker)
+    tell(house, agreed)
+    docker.stop_by_person("t1-a")
+    house.run(30)
+
+    assert docker.done == []
+    assert outcomes(house) == ["refused"]
+    assert "stopped by a person" in closed_because(house)
 
 
 def test_what_was_left_half_way_by_a_state_file_that_is_lost_is_said(
