@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from sentinel.core.alerting.advance import ActiveAlert
 from sentinel.core.dispatch.interval import Interval, Minutes, Times
 from sentinel.core.model.command import PostAlerts, PostedAlert
 from sentinel.core.model.incident import Subject
 from sentinel.core.model.intent import Action, Mode
+from sentinel.core.policy.guard import GUARDS, Held
 from tests.fakes import FakeClock, FakeDocker
 from tests.runtime.house import Daemon, plan
 from tests.runtime.test_act import LIMITED, act, events_of, limit_of, outcomes, tell
@@ -47,6 +49,28 @@ def held_by(house: Daemon) -> list[str]:
         rows = house.memory.db.execute("SELECT because FROM record WHERE event = 'intent_held'")
         assert held[0]["because"] in [row["because"] for row in rows]
     return [one["guard"] for one in held]
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_what_a_guard_says_is_the_same_wherever_it_is_read(
+    tmp_path: Path, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch, guard: str
+) -> None:
+    house, says = daemon(tmp_path, docker), f"{guard} has its reason"
+    monkeypatch.setitem(GUARDS, guard, lambda _now: Held(guard=guard, because=says))
+    with capture_logs() as lines:
+        docker.die("t1-a")
+        house.run(3)
+
+    assert docker.done == []
+    assert held_by(house) == [guard]  # in status, explain and the timeline
+    assert [line["because"] for line in lines if line["event"] == "intent_held"] == [says]
+    told = [notice.decision for notice in house.receiver.took if notice.kind == "held"]
+    silent = guard in ("external_alert", "unconfirmed")
+    assert [one.because for one in told if one is not None] == ([] if silent else [says])
+    refused = act(house, Action.RESTART, dry_run=True)["held"]  # to a person
+    assert [one["because"] for one in refused] == ([] if guard == "mode" else [says])
+    metrics = house.metrics.exposition(()).decode()
+    assert f'sentinel_guard_holds{{guard="{guard}"}} 1' in metrics or silent
 
 
 def test_in_a_time_of_maintenance_a_target_is_left_alone(
