@@ -1,7 +1,9 @@
 """The TCP sockets in a container's network, as /proc tells of one of its processes.
 
 A process id may have gone to somebody else since it was read: its control group must still
-name the container. What cannot be read is None, and never "nothing is there".
+name the container. What cannot be read is None, and never "nothing is there". The kernel walks
+the sockets of all networks for each table, which takes it milliseconds: most containers use no
+IPv6, and say so at once.
 """
 
 from contextlib import suppress
@@ -25,5 +27,10 @@ class Connections:
         except OSError:
             return None
         with suppress(OSError):  # a kernel without IPv6
-            tables.append((process / "net/tcp6").read_text())
+            if not _uses_none((process / "net/sockstat6").read_text()):
+                tables.append((process / "net/tcp6").read_text())
         return read_sockets(tables, port)
+
+
+def _uses_none(sockstat6: str) -> bool:
+    return "TCP6: inuse 0" in sockstat6.splitlines()
