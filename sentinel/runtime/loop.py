@@ -85,7 +85,8 @@ class Loop:
             self._guarded("gpus", lambda: self.parts.gpus.ask_if_due(targets, now))
             self._guarded("host", lambda: self.parts.hostwatch.ask_if_due(targets, now))
         self._guarded("rules elsewhere", lambda: self.parts.elsewhere.ask_if_due(now))
-        if self._rhythm.is_time_for_a_turn(now):
+        awaits = any(target.is_awaited for target in self.parts.watch.targets.values())
+        if self._rhythm.is_time_for_a_turn(now, awaits=awaits):
             self._turn_or_recover(now)
             took = (self.parts.clock.now() - now).total_seconds()
             self.parts.tally.turn(took, self._rhythm.missed)

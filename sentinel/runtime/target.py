@@ -66,6 +66,12 @@ class Target:
         return self.container.id, self.container.started_at
 
     @property
+    def is_awaited(self) -> bool:
+        """Something that it has been asked is sure to be answered soon: it did so the last time."""
+        well = self.scrape is not None and self.scrape.ok
+        return well and (self.scraping or self.checking)
+
+    @property
     def at_issue(self) -> Launch | None:
         """The launch an incident is about: the one that crashed, also after another began."""
         ended = self.launch is not None and self.launch.ending is not None
