@@ -52,7 +52,7 @@ from sentinel.runtime.channels import book_of
 from sentinel.runtime.configure import plan_of
 from sentinel.runtime.evidence import Evidence
 from sentinel.runtime.hostwatch import Surroundings
-from sentinel.runtime.house import House, readings_of
+from sentinel.runtime.house import House
 from sentinel.runtime.judge import WrittenSample
 from sentinel.runtime.keep import StateDir
 from sentinel.runtime.listen import Listener
@@ -152,7 +152,7 @@ class App:
         self._serve(loaded, loop, memory)
 
     def show(self, snapshot: Snapshot, samples: Sequence[WrittenSample], now: datetime) -> None:
-        self._house.publish(snapshot, readings_of(samples))
+        self._house.publish(snapshot, samples)
         self._state.show(snapshot, now)
         if not self._ready:
             self._ready = True

@@ -4,7 +4,7 @@ Reading takes the published snapshot or the state file; asking puts a command in
 and waits for the loop's answer. Nothing here touches what the loop works with.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -16,6 +16,7 @@ from sentinel.core.model.command import Command
 from sentinel.core.model.errors import Ambiguous, Transient
 from sentinel.ports import Clock
 from sentinel.runtime.inbox import Inbox
+from sentinel.runtime.judge import WrittenSample
 from sentinel.runtime.order import Later
 from sentinel.store.picture import Reader
 from sentinel.telemetry.metrics import Metrics, Reading
@@ -31,15 +32,15 @@ class House:
         self._inbox, self._metrics = inbox, metrics
         self._reader = Reader(state_file, evidence)
         self._snapshot = Snapshot(at=clock.now(), ready=False)
-        self._readings: tuple[Reading, ...] = ()
+        self._samples: Sequence[WrittenSample] = ()
         self._board: Board | None = None
         self.obey: Obey | None = None  # set once the loop is there
         self.board_of: Callable[[], Board] | None = None  # likewise; for the loop's thread
         self.queries: Copies | None = None  # likewise
 
-    def publish(self, snapshot: Snapshot, readings: tuple[Reading, ...]) -> None:
-        """By one assignment each: readers need no lock."""
-        self._snapshot, self._readings, self._board = snapshot, readings, snapshot.board
+    def publish(self, snapshot: Snapshot, samples: Sequence[WrittenSample]) -> None:
+        """By one assignment each: readers need no lock. Nothing of it is changed any more."""
+        self._snapshot, self._samples, self._board = snapshot, samples, snapshot.board
 
     def snapshot(self) -> Snapshot:
         return self._snapshot
@@ -53,7 +54,7 @@ class House:
         return self._reader
 
     def metrics(self) -> bytes:
-        return self._metrics.exposition(self._readings)
+        return self._metrics.exposition(_readings_of(self._samples))
 
     def copies(self) -> Copies:
         if self.queries is None:
@@ -83,10 +84,8 @@ class House:
         return answer
 
 
-def readings_of(samples: Sequence[tuple[str, Mapping[str, str], float]]) -> tuple[Reading, ...]:
+def _readings_of(samples: Sequence[WrittenSample]) -> Iterator[Reading]:
     """Synthetic series as `/metrics` shows them."""
-    return tuple(
-        Reading(name, value, labels)
-        for name, labels, value in samples
-        if name.startswith("sentinel_")
-    )
+    for name, labels, value in samples:
+        if name.startswith("sentinel_"):
+            yield Reading(name, value, labels)
