@@ -45,7 +45,7 @@ class ApiServer:
         self._listen = listen
         self._token = token
         self._now = now
-        self._servers: list[tuple[uvicorn.Server, list[Listener]]] = []
+        self._servers: list[tuple[_Server, list[Listener]]] = []
         self._thread: threading.Thread | None = None
         self._ours: tuple[int, int] | None = None  # device and inode of our socket file
 
@@ -84,7 +84,7 @@ class ApiServer:
     def stop(self, deadline: float) -> None:
         """Answer what is being asked, for up to `deadline` seconds, then leave."""
         for server, _ in self._servers:
-            server.should_exit = True
+            server.leave()
         self._remove()
         if self._thread is not None:
             self._thread.join(deadline)
@@ -114,8 +114,31 @@ class ApiServer:
         self._ours = None
 
 
-def _server(app: Starlette) -> uvicorn.Server:
-    return uvicorn.Server(
+class _Server(uvicorn.Server):
+    """Wakes once a second, for the date in its answers, and not ten times to see if it may stay."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._leave = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def main_loop(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._leave.wait()
+
+    def leave(self) -> None:
+        """From any thread."""
+        self.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # has ended already
+                self._loop.call_soon_threadsafe(self._leave.set)
+
+
+def _server(app: Starlette) -> _Server:
+    return _Server(
         uvicorn.Config(
             app,
             http=PeerProtocol,

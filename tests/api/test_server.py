@@ -108,6 +108,14 @@ def test_the_socket_file_goes_with_the_daemon(path: Path, house: FakeHouse) -> N
     assert not server.is_alive
 
 
+def test_it_leaves_at_once_when_told_between_two_of_its_looks(path: Path, house: FakeHouse) -> None:
+    with served(house, path) as server:
+        assert exchange(over_unix(path), "GET", STATUS)[0] == 200
+        server.stop(0.8)  # seconds; it looks once a second
+
+        assert not server.is_alive
+
+
 def test_the_socket_of_a_successor_stays(path: Path, house: FakeHouse) -> None:
     with served(house, path):
         path.unlink()
