@@ -23,6 +23,7 @@ _EXPRESSIONS = {
     "running": "max by (target) (vllm:num_requests_running)",  # the limit is each engine's own
     "waiting": "sum by (target) (vllm:num_requests_waiting)",
     "preemptions": "sum by (target) (vllm:num_preemptions_total)",
+    "finished": "min by (target) (sum by (target, engine) (vllm:request_success_total))",
     "kv": "max by (target) (vllm:kv_cache_usage_perc)",
 }
 _WARMED_UP = re.compile(r"warming up sampler with (\d+) dummy")
@@ -48,6 +49,7 @@ def load_of(
             running=int(running),
             waiting=int(rows["waiting"].get(at, 0)),
             preemptions=rows["preemptions"].get(at, 0.0),
+            finished=rows["finished"].get(at, 0.0),
             kv_cache_usage=rows["kv"].get(at, 0.0),
         )
         for at, running in sorted(rows["running"].items())

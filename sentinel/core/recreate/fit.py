@@ -4,6 +4,7 @@ Only measured numbers count: a limit above what the engine ever held changes not
 below what it held without trouble costs throughput for nothing.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,7 @@ CURED = frozenset(
 )
 """The causes that a lower limit cures."""
 
-_SUSTAINED = 5  # looks in a row without a preemption between them
+_SUSTAINED = 5  # looks at least, without a preemption between them
 _FULL = 0.9  # of the KV cache: from here on a queue means that memory is the limit
 
 
@@ -24,6 +25,7 @@ class Look:
     running: int
     waiting: int = 0
     preemptions: float = 0.0  # the counter
+    finished: float = 0.0  # the counter of requests that ended
     kv_cache_usage: float = 0.0  # 0 to 1
 
 
@@ -55,9 +57,9 @@ class NoFit:
 def fit(cause: str, load: Load, *, floor: int) -> Fit | NoFit:
     """The highest limit that takes `cause` away.
 
-    preemption_storm         what ran for five looks without a preemption, and not less than
-                             what still ran at the worst moment of the storm: the KV cache
-                             holds that many sequences of the lengths that came
+    preemption_storm         what ran without a preemption for as long as requests take, and not
+                             less than what still ran at the worst moment of the storm: the KV
+                             cache holds that many sequences of the lengths that came
     cuda_oom_runtime         three quarters of the most that ran, or what was sustained if more
     cuda_oom_sampler_warmup  half the limit: the warm-up runs exactly `limit` dummy requests
     mamba_cache_too_small    the number of blocks that the engine said it has
@@ -145,10 +147,19 @@ def _storm(looks: Sequence[Look]) -> list[int]:
 
 
 def _sustained(looks: Sequence[Look]) -> int:
-    """The most that ran through a stretch of looks without a preemption."""
-    stretches = (looks[at : at + _SUSTAINED] for at in range(len(looks) - _SUSTAINED + 1))
-    calm = (s for s in stretches if not any(_preempted(a, b) for a, b in pairwise(s)))
-    return max((min(look.running for look in stretch) for stretch in calm), default=0)
+    """The most that ran without a preemption until as many had ended as ran.
+
+    A shorter peace says nothing: memory fills as requests grow, and those that came together
+    are all short at first.
+    """
+    running, finished = [look.running for look in looks], [look.finished for look in looks]
+    most = 0
+    for at, first in enumerate(looks):
+        turned_over = bisect_left(finished, first.finished + first.running, at)
+        end = max(turned_over, at + _SUSTAINED - 1)
+        if end < len(looks) and not _preempted(first, looks[end]):
+            most = max(most, min(running[at : end + 1]))
+    return most
 
 
 def _preempted(before: Look, now: Look) -> bool:

@@ -1,5 +1,7 @@
 """How low the limit goes: from what really ran, and never for nothing."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +12,19 @@ from sentinel.core.recreate.fit import CURED, Fit, Load, Look, NoFit, changes_no
 GIB = 1 << 30
 
 
-def looks(*running: int, preempted_at: tuple[int, ...] = (), usage: float = 0.99) -> list[Look]:
-    """One look after the other; the counter rises by 5 before each of `preempted_at`."""
+def looks(
+    *running: int,
+    preempted_at: tuple[int, ...] = (),
+    usage: float = 0.99,
+    finishing: float = 20,
+) -> list[Look]:
+    """One look after the other, `finishing` requests apart; 5 are preempted before each of
+    `preempted_at`."""
     total, found = 0, []
     for at, number in enumerate(running):
         total += 5 * (at in preempted_at)
-        found.append(Look(running=number, waiting=9, preemptions=total, kv_cache_usage=usage))
+        look = Look(running=number, waiting=9, preemptions=total, kv_cache_usage=usage)
+        found.append(replace(look, finished=finishing * at))
     return found
 
 
@@ -35,6 +44,21 @@ STORM = looks(45, 38, 44, 39, 43, preempted_at=(1, 2, 3, 4))
             Load(limit=256, looks=looks(*[40] * 5, 60, 20, 55, 18, preempted_at=(6, 7, 8))),
             8, 40,
             id="a storm: not below what ran in peace",
+        ),
+        pytest.param(
+            "preemption_storm",
+            Load(
+                limit=256,
+                looks=looks(*[47] * 20, *[23] * 20, *[15] * 20, preempted_at=(20, 40), finishing=0),
+            ),
+            8, 15,
+            id="a storm: a peace in which nobody came to his end is none",
+        ),
+        pytest.param(
+            "preemption_storm",
+            Load(limit=256, looks=looks(*[40] * 9, 60, 20, preempted_at=(9, 10), finishing=5)),
+            8, 40,
+            id="a storm: a peace in which all that ran came to their end",
         ),
         pytest.param(
             "preemption_storm", Load(limit=None, looks=STORM), 8, 38, id="the limit is not known"
@@ -129,6 +153,7 @@ LOADS = st.builds(
             running=st.integers(0, 300),
             waiting=st.integers(0, 9),
             preemptions=st.integers(0, 9).map(float),
+            finished=st.integers(0, 99).map(float),
             kv_cache_usage=st.floats(0, 1),
         ),
         max_size=12,
