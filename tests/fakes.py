@@ -270,8 +270,8 @@ class FakeDocker:
         box = self._serving(url)
         if box is None:
             return Completion(at=now, took=0.0, ok=False, refused=True, says="nobody listens")
-        says = "" if box.answers else "no answer before the deadline"
-        return Completion(at=now, took=0.1, ok=box.answers, model="tiny", says=says)
+        says, late = "" if box.answers else "no answer before the deadline", not box.answers
+        return Completion(at=now, took=0.1, ok=box.answers, model="tiny", says=says, timed_out=late)
 
     def _serving(self, url: str) -> FakeContainer | None:
         for box in self.boxes.values():

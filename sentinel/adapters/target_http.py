@@ -104,6 +104,7 @@ class TargetHttp:
             model=model,
             says=why_not,
             refused=answer.failure == "refused",
+            timed_out=answer.failure == "timeout",
             unauthorised=unauthorised,
             unsupported=lists_none or (is_refusal(answer) and not unauthorised),
         )

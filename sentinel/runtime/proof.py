@@ -127,7 +127,9 @@ def _verdict(intent: Intent, target: Target | None, new_id: str, *, overdue: boo
     if container.restart_count or container.status is Status.RESTARTING:
         return Verdict(outcome=Outcome.FAILED, because="it ended, and Docker started it again")
     about = replace(intent, wish=replace(intent.wish, container_id=new_id))
-    return verify_restart(about, container, target.launch, target.probe, overdue=overdue)
+    return verify_restart(
+        about, container, target.launch, target.probe, overdue=overdue, served=target.served
+    )
 
 
 def _moved(recreation: Recreation, target: Target | None) -> str:

@@ -119,6 +119,7 @@ class Restart:
             target.container if target else None,
             target.launch if target else None,
             target.probe if target else None,
+            served=target.served if target else None,
             overdue=self._bench.tries.is_overdue(intent, within, now),
         )
         if verdict.outcome is None:

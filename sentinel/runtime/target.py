@@ -1,11 +1,11 @@
 """One target as the loop knows it now. Only the loop's thread touches it."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sentinel.core.model.container import Container
 from sentinel.core.model.launch import Ending, Launch
-from sentinel.core.model.target import Answer, Completion, Endpoint, State
+from sentinel.core.model.target import Answer, Completion, Endpoint, Served, State
 from sentinel.core.policy.guard import Held
 from sentinel.core.policy.hang import Power
 from sentinel.core.policy.progress import Pace
@@ -76,6 +76,25 @@ class Target:
         """The launch an incident is about: the one that crashed, also after another began."""
         ended = self.launch is not None and self.launch.ending is not None
         return self.previous if self.crashed and not ended and self.previous else self.launch
+
+    @property
+    def served(self) -> Served | None:
+        """What this launch has done for others, while ours had no answer.
+
+        None unless each of its engines has completed requests, and has written tokens since.
+        """
+        paces, probe = self.engines.values(), self.probe
+        if self.standing.state not in (State.SERVING, State.SATURATED) or probe is None:
+            return None
+        gave_up_at = probe.at + timedelta(seconds=probe.took)
+        completed = [
+            int(pace.counted.completed or 0) if pace.decoded_at > gave_up_at else 0
+            for pace in paces
+        ]
+        if not all(completed) or not completed:
+            return None
+        waiting = int(self.load.waiting or 0)
+        return Served(completed=min(completed), waiting=waiting, model=self.model)
 
     def forget_answers(self) -> None:
         """A new launch begins: nothing that the last one said holds for it."""

@@ -28,6 +28,7 @@ _SUMMED = {  # over models, reasons and the like, per engine
     "vllm:request_success_total": "success",
     "vllm:num_preemptions_total": "preemptions",
 }
+_SUCCESS, _COMPLETED = "vllm:request_success_total", ("stop", "length")  # of its reasons
 _KV = "vllm:kv_cache_usage_perc"
 _SLEEP = "vllm:engine_sleep_state"
 _TTFT = "vllm:time_to_first_token_seconds_bucket"
@@ -109,6 +110,8 @@ def _laid_out(source: Source, fits: tuple[int, int]) -> _Layout:
         if what := _SUMMED.get(name):
             layout.summed.append((engine, what, series))
             layout.model = labels.get("model_name") or layout.model
+            if name == _SUCCESS and labels.get("finished_reason") in _COMPLETED:
+                layout.summed.append((engine, "completed", series))
         elif name == _KV:
             layout.kv.append((engine, series))
         elif name == _SLEEP and labels.get("sleep_state") == "awake":

@@ -451,7 +451,7 @@ def test_a_hung_engine_is_left_at_the_deadline(hung: str) -> None:
 
     said = probe(Vllm(**{hung: (200, None)}), deadline=0.3)
 
-    assert not said.ok
+    assert (said.ok, said.timed_out) == (False, True)
     assert said.says.startswith("connected, but")
     assert 0.25 < said.took < 1
     assert time.monotonic() - begun < 2
@@ -465,4 +465,4 @@ def test_nobody_listening_is_said() -> None:
         return said
 
     said = asyncio.run(main())
-    assert (said.ok, said.refused) == (False, True)
+    assert (said.ok, said.refused, said.timed_out) == (False, True, False)

@@ -17,7 +17,7 @@ from sentinel.runtime.obey import Obedience
 from sentinel.runtime.order import Later
 from sentinel.store.journal import Journal
 from tests.fake_recreation import FakeRecreation
-from tests.fakes import FakeClock, FakeDocker, Killed, follow_inline
+from tests.fakes import FakeClock, FakeContainer, FakeDocker, Killed, follow_inline
 from tests.runtime.house import Daemon, plan
 from tests.runtime.test_crash import Trap
 from tests.runtime.world import rename, started_by_docker, started_by_person
@@ -508,25 +508,58 @@ def test_a_kill_while_it_is_taken_back_leaves_the_old_one(
     assert docker.done.count("start t1-a") == 2  # the new one, and the old one again
 
 
+@pytest.mark.parametrize(
+    ("works_for", "outcome"),
+    [
+        pytest.param(90, "verified", id="it gets on"),
+        pytest.param(20, None, id="it does not get on"),
+        pytest.param(0, None, id="it never did"),
+    ],
+)
+def test_under_a_load_in_which_ours_waits_its_turn_what_others_get_is_proof(
+    house: Daemon, docker: FakeDocker, works_for: int, outcome: str | None
+) -> None:
+    act(house, to=64)
+    house.run(5)
+    for second in range(90):
+        box, worked = docker.boxes["t1-a"], min(second, works_for)
+        box.answers = False  # a long queue is before whoever comes now
+        says(
+            box,
+            num_requests_running=64,
+            num_requests_waiting=300,
+            generation_tokens_total=worked * 100,
+            request_success_total=worked // 5,
+        )
+        house.run(1)
+
+    assert outcomes(house) == [outcome]
+    assert ("requests of others were completed" in closed_because(house)) is (outcome == "verified")
+
+
 # by itself
+
+
+def says(box: FakeContainer, **told: float) -> None:
+    """Of these of vLLM's series, whatever their labels."""
+    body = [
+        f"{line.rpartition(' ')[0]} {told[name]}"
+        if (name := line.partition("{")[0].removeprefix("vllm:")) in told
+        else line
+        for line in box.body.decode().splitlines()
+    ]
+    box.body = ("\n".join(body) + "\n").encode()
 
 
 def storm(docker: FakeDocker, name: str, seconds: int, house: Daemon) -> None:
     """Preemptions rise with every second that passes."""
-    box = docker.boxes[name]
-    lines = box.body.decode().splitlines()
-    told = {"vllm:num_requests_running": 60, "vllm:generation_tokens_total": 0}
     for second in range(0, seconds, 5):
-        told["vllm:num_preemptions_total"] = second * 3
-        told["vllm:num_requests_running"] = 100 if second % 10 else 60
-        told["vllm:generation_tokens_total"] = second * 100
-        body = [
-            f"{line.rpartition(' ')[0]} {told[line.partition('{')[0]]}"
-            if line.partition("{")[0] in told
-            else line
-            for line in lines
-        ]
-        box.body = ("\n".join(body) + "\n").encode()
+        says(
+            docker.boxes[name],
+            num_preemptions_total=second * 3,
+            num_requests_running=100 if second % 10 else 60,
+            generation_tokens_total=second * 100,
+        )
         house.run(5, step=5)
 
 

@@ -65,6 +65,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """Requests of others that one launch has completed, by the counters of its own series."""
+
+    completed: int  # by each engine, at least
+    waiting: int
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """What came of asking a target for one token."""
 
@@ -74,6 +83,7 @@ class Completion:
     model: str | None = None
     says: str = ""  # why not, in a few words
     refused: bool = False  # nobody listens
+    timed_out: bool = False  # no answer yet: it may wait its turn behind the requests of others
     unauthorised: bool = False  # 401/403: a configuration fault, not the engine's
     unsupported: bool = False  # the API server refused by itself: says nothing of the engine
 

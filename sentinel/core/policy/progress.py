@@ -22,7 +22,8 @@ class Counted:
     generation: float | None = None
     prompt: float | None = None
     iterations: float | None = None
-    success: float | None = None
+    success: float | None = None  # for whatever reason they ended
+    completed: float | None = None  # those that came to their end
     preemptions: float | None = None
 
     @property

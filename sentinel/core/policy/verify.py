@@ -1,7 +1,8 @@
 """Has an open intent worked, failed, or is it too early to say?
 
 Settled by looking at the world, never by remembering. The proof of a restart is a real
-completion by the container that was started; where none can be asked for, that it answers.
+completion by the container that was started: Sentinel's own or, where that waits its turn, one
+that others have had of it; where none can be asked for, that it answers.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from sentinel.core.model.container import Container
 from sentinel.core.model.intent import Intent, Outcome
 from sentinel.core.model.launch import EndedAs, Launch
-from sentinel.core.model.target import Completion
+from sentinel.core.model.target import Completion, Served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +28,12 @@ def verify_restart(
     probe: Completion | None,
     *,
     overdue: bool,
+    served: Served | None = None,
 ) -> Verdict:
     """Judge a restart all of whose steps are done.
 
-    `launch` and `probe` are of the start that `container` is in; `overdue`: the time is over.
+    `launch`, `probe` and `served` are of the start that `container` is in; `served` only while it
+    gets on with its work; `overdue`: the time is over.
     """
     saw = intent.wish.saw_started_at
     if container is None:
@@ -54,6 +57,12 @@ def verify_restart(
             f"{took:.0f} s after the restart was decided",
         )
     answers = launch is not None and launch.ready_at is not None
+    if started and container.is_up and probe is not None and probe.timed_out and served:
+        return Verdict(
+            outcome=Outcome.VERIFIED,
+            because=f"it serves again: {served.completed} requests of others were completed by "
+            f"{served.model or 'its model'}, and ours waits its turn with {served.waiting} more",
+        )
     if started and container.is_up and answers and (why := _cannot_be_tried(probe)):
         return Verdict(
             outcome=Outcome.VERIFIED,

@@ -7,7 +7,7 @@ import pytest
 from sentinel.core.model.container import Container, Status
 from sentinel.core.model.intent import Action, Intent, Mode, Outcome, Wish
 from sentinel.core.model.launch import By, EndedAs, Ending, Launch
-from sentinel.core.model.target import Completion
+from sentinel.core.model.target import Completion, Served
 from sentinel.core.policy.verify import verify_restart
 
 SAW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -132,6 +132,31 @@ def test_where_no_token_can_be_asked_for_its_answers_must_do(
     assert verdict.outcome is outcome
     if outcome is not None and probe is not None:
         assert verdict.because == f"it answers again; no token can be asked for: {probe.says}"
+
+
+LATE = Completion(at=LATER, took=8.0, ok=False, says="no answer", timed_out=True)
+QUEUE = Served(completed=7, waiting=34, model="m")
+
+
+@pytest.mark.parametrize(
+    ("started_at", "probe", "served", "outcome"),
+    [
+        pytest.param(LATER, LATE, QUEUE, Outcome.VERIFIED, id="ours waits, theirs are completed"),
+        pytest.param(LATER, LATE, None, None, id="nobody was served"),
+        pytest.param(LATER, BAD, QUEUE, None, id="ours was not taken at all"),
+        pytest.param(LATER, None, QUEUE, None, id="ours comes first"),
+        pytest.param(SAW, LATE, QUEUE, None, id="the old launch proves nothing"),
+    ],
+)
+def test_where_ours_waits_its_turn_a_completion_for_others_is_proof(
+    started_at: datetime, probe: Completion | None, served: Served | None, outcome: Outcome | None
+) -> None:
+    seen = container(started_at)
+    verdict = verify_restart(intent(), seen, launch(), probe, overdue=False, served=served)
+
+    assert verdict.outcome is outcome
+    if outcome is Outcome.VERIFIED:
+        assert "7 requests of others were completed by m" in verdict.because
 
 
 def test_the_old_launch_answers_for_nothing() -> None:
