@@ -15,8 +15,8 @@ from sentinel.core.logrecords import Record, Records
 from sentinel.core.model.errors import Permanent, Transient
 
 MISSED = 20_000  # lines: of what was written while nobody followed, the last ones
-_PIECE = 1 << 16
-_BREATH = 0.1  # seconds
+_PIECE = 1 << 18  # twice that is taken at once at most
+_BREATH = 0.05  # seconds; together some 10 MB a second
 _CONNECT, _SILENCE = 3.0, 600.0
 _NO_SUCH, _CANNOT = 404, 501
 _UNREADABLE = "does not support reading"
