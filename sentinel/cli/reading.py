@@ -8,6 +8,7 @@ from typing import Any
 from sentinel.config.export import as_alertmanager, effective
 from sentinel.config.fault import ConfigRefused
 from sentinel.config.load import Loaded, load_settings
+from sentinel.config.patterns import load_all_patterns
 from sentinel.config.rulefile import load_rule_files
 
 
@@ -25,6 +26,7 @@ def check(file: Path | None) -> Loaded:
         for found in sorted(glob.glob(str(pattern)))  # noqa: PTH207 - the pattern is absolute
     ]
     load_rule_files(files)
+    load_all_patterns(loaded.settings.log_patterns)
     return loaded
 
 

@@ -140,12 +140,14 @@ def _complete(settings: Settings, folder: Path) -> Settings:
     """Fill in what depends on other keys, or on the host."""
     everywhere, rules = settings.global_, settings.rules
     labels = {"host": socket.gethostname(), **everywhere.external_labels}
-    patterns = tuple(str(folder / pattern) for pattern in rules.files)
+    rule_files = tuple(str(folder / pattern) for pattern in rules.files)
+    pattern_files = tuple(str(folder / pattern) for pattern in settings.log_patterns)
     return settings.model_copy(
         update={
             "route": root_route(settings.route, settings.receivers),
             "global_": everywhere.model_copy(update={"external_labels": labels}),
-            "rules": rules.model_copy(update={"files": patterns}),
+            "rules": rules.model_copy(update={"files": rule_files}),
+            "log_patterns": pattern_files,
         }
     )
 

@@ -5,6 +5,8 @@ are shipped, so one that matches nothing in particular would explain everything.
 """
 
 import re
+from collections.abc import Iterable
+from glob import glob
 from pathlib import Path
 
 from sentinel.config.document import Entries, Place, compose
@@ -15,6 +17,20 @@ from sentinel.core.diagnosis.pattern import Pattern, Rank
 
 _KEYS = ("cause", "match", "says", "advice")
 _EXPRESSION = "one of Python's regular expressions, which matches no empty line"
+
+
+def load_all_patterns(globs: Iterable[str]) -> list[Pattern]:
+    """Of every file that is there, by name; raises `ConfigRefused` with all faults."""
+    found: list[Pattern] = []
+    faults: list[Fault] = []
+    for name in (name for each in globs for name in sorted(glob(each))):  # noqa: PTH207 - the pattern is absolute
+        try:
+            found += load_patterns(Path(name))
+        except ConfigRefused as refused:
+            faults += refused.faults
+    if faults:
+        raise ConfigRefused(tuple(faults))
+    return found
 
 
 def load_patterns(file: Path) -> list[Pattern]:

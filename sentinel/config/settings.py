@@ -75,6 +75,9 @@ class Settings(Section):
     rules: Rules = Rules()
     """Alerting and recording rules."""
 
+    log_patterns: tuple[FilePattern, ...] = ("patterns.d/*.yaml",)
+    """Files with patterns of your own for the reader of logs; `*` may stand in a name."""
+
     metrics_source: MetricsSource = MetricsSource()
     """Who evaluates the rules: `embedded`, or a Prometheus."""
 

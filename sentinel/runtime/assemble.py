@@ -163,6 +163,7 @@ def assemble(
 
     follower = Follower(outside.logs, outside.follow, memory, watch.ledger, inbox, clock)
     follower.on_detached = gpus.read_log
+    watch.ledger.patterns = lambda: scraper.plan.log_patterns
     watch.ledger.followed, watch.ledger.driver = follower.launch, lambda: gpus.driver
     watch.finder = Finder(outside.http, outside.ask, inbox, watch.look_again)
     deliver = Deliver(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sentinel.config.export import as_alertmanager
 from sentinel.config.load import Loaded
+from sentinel.config.patterns import load_all_patterns
 from sentinel.config.remedies import Remedy as RemedySetting
 from sentinel.config.rulefile import load_rule_files
 from sentinel.config.secrets import read_secret_file
@@ -30,7 +31,7 @@ STOP_FILE = "STOP"
 
 
 def plan_of(loaded: Loaded, env: Mapping[str, str]) -> Plan:
-    """Raises `RuleFileError` if a rule file cannot be taken."""
+    """Raises `ConfigRefused` if a file of rules or of patterns cannot be taken."""
     settings = loaded.settings
     shared, guards = settings.global_, settings.guards
     host = shared.external_labels["host"]
@@ -72,6 +73,7 @@ def plan_of(loaded: Loaded, env: Mapping[str, str]) -> Plan:
         accept_external=settings.accept_external,
         as_alertmanager=as_alertmanager(settings),
         rules=rules_of(settings),
+        log_patterns=load_all_patterns(settings.log_patterns),
         share_logs=settings.share_logs,
         stop_files=_stop_files(loaded),
         problems=[*_problems(settings), *(str(fault) for fault in loaded.unready)],

@@ -157,7 +157,9 @@ class Follower:
         if known is None:
             known = Position(_stamp(first if is_news else now), 0)
             self._memory.logbook.reached(launch.container_id, known)
-            return Tail(launch.started_at, known, context_from=first)
+            return Tail(
+                launch.started_at, known, context_from=first, patterns=self._ledger.patterns
+            )
         read_to = moment_of(known.stamp.encode())
         begun = launch
         if read_to is not None and read_to < launch.started_at:
@@ -166,7 +168,8 @@ class Follower:
             )
             if before is not None and before.container_id == launch.container_id:
                 begun = before
-        return Tail(begun.started_at, known, was_ready=begun.ready_at is not None)
+        was_ready = begun.ready_at is not None
+        return Tail(begun.started_at, known, was_ready=was_ready, patterns=self._ledger.patterns)
 
     # on the thread that follows
 

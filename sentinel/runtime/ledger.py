@@ -5,11 +5,12 @@ anew only if nobody knew and an event has come since, or if a person stopped wha
 about to start again. Memory that ran out is counted once, however many witnesses tell of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from sentinel.core.diagnosis.log import LogReading, reading_of
+from sentinel.core.diagnosis.pattern import Pattern
 from sentinel.core.diagnosis.reader import LogReader
 from sentinel.core.diagnosis.traces import Launch as LogLaunch
 from sentinel.core.model.container import Container, EngineEvent, Status
@@ -39,6 +40,7 @@ class Ledger:
         self.counts = Counts(memory, host)
         self._ends: dict[str, tuple[datetime, LogLaunch]] = {}  # by container: what its end told
         self.followed: Callable[[str, datetime], LogLaunch | None] = _log_unread
+        self.patterns: Callable[[], Sequence[Pattern]] = tuple  # of the operator's for logs
         self.driver: Callable[[], str] = str  # of the GPUs, as it is now; empty: not known
 
     def hear(self, event: EngineEvent) -> bool:
@@ -156,7 +158,7 @@ class Ledger:
 
     def _reading(self, launch: Launch, tail: str) -> LogReading | None:
         if tail:
-            reader = LogReader()
+            reader = LogReader(self.patterns())
             reader.feed(tail)
             reader.close()
             self._ends[launch.container_id] = (launch.started_at, reader.launch)

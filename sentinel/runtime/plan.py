@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sentinel.core.alerting.rule import RuleGroup
+from sentinel.core.diagnosis.pattern import Pattern
 from sentinel.core.dispatch.inhibit import InhibitRule
 from sentinel.core.dispatch.interval import Interval
 from sentinel.core.dispatch.route import Route
@@ -63,6 +64,7 @@ class Plan:
     accept_external: bool = False
     as_alertmanager: str = ""  # the routes as an alertmanager.yml, without secrets
     rules: Sequence[RuleGroup] = ()
+    log_patterns: Sequence[Pattern] = ()  # of the operator's, tried before the shipped
     share_logs: bool = False
     stop_files: Sequence[str] = ()
     problems: Sequence[str] = ()  # said loudly: no receiver, keys not yet in force …

@@ -9,11 +9,12 @@ import copy
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sentinel.core.diagnosis.facts import Facts
+from sentinel.core.diagnosis.pattern import Pattern
 from sentinel.core.diagnosis.reader import LogEvent, LogReader
 from sentinel.core.diagnosis.traces import Launch
 from sentinel.core.logrecords import Record, moment_of, nanoseconds
@@ -61,8 +62,13 @@ class Tail:
         *,
         was_ready: bool = False,
         context_from: datetime | None = None,
+        patterns: Callable[[], Sequence[Pattern]] = tuple,
     ) -> None:
-        """`context_from`: what was written from then to `position` is read, and is no news."""
+        """`context_from`: what was written from then to `position` is read, and is no news.
+
+        `patterns`: the operator's own that are in force when a launch begins.
+        """
+        self._patterns = patterns
         self._context_from = context_from
         self._lock = threading.Lock()
         self._position = position
@@ -84,7 +90,7 @@ class Tail:
 
     def _begin(self, started_at: datetime) -> None:
         self.started_at = started_at
-        self._reader, self._fed = LogReader(), 0
+        self._reader, self._fed = LogReader(self._patterns()), 0
         self._works: deque[int] = deque(maxlen=_GOT_OVER)  # lines about a load that moves
         self.loading = ""
 

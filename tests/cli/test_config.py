@@ -70,6 +70,18 @@ def test_the_rules_a_configuration_names_are_checked_too(alone: Sentinel, file: 
     assert "mine.yaml:5:" in result.stdout
 
 
+def test_so_are_the_patterns(alone: Sentinel, file: Path) -> None:
+    file.write_text("mode: watch\n")
+    assert alone("config", "check", str(file)).exit_code == 0
+    (file.parent / "patterns.d").mkdir()
+    (file.parent / "patterns.d" / "mine.yaml").write_text("patterns:\n  - {cause: x, match: a}\n")
+
+    result = alone("config", "check", str(file))
+
+    assert result.exit_code == 2
+    assert "mine.yaml:2:" in result.stdout
+
+
 def test_a_secret_that_cannot_be_read_is_refused_here(alone: Sentinel, file: Path) -> None:
     file.write_text("receivers: [{name: t, wecom_configs: [{url_file: /no/such/file}]}]\n")
 

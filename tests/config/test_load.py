@@ -30,6 +30,7 @@ def test_an_empty_configuration_is_the_defaults(tmp_path: Path) -> None:
     assert settings.route.group_interval == timedelta(seconds=5)
     assert settings.route.repeat_interval == timedelta(hours=4)
     assert settings.rules.files == (f"{tmp_path}/rules.d/*.yaml",)
+    assert settings.log_patterns == (f"{tmp_path}/patterns.d/*.yaml",)
     assert settings.targets.by_default
 
 

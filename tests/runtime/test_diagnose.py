@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sentinel.core.diagnosis.pattern import Pattern, Rank
 from sentinel.core.model.intent import Mode
 from sentinel.core.voice.say import say
 from sentinel.runtime.counts import Counts
@@ -131,6 +132,26 @@ def test_a_process_killed_for_memory_under_a_server_that_lives(
     assert found["cause"] == "cgroup_oom"
     assert "8.0 GiB" in found["advice"]
     assert "out of memory at" in found["evidence"][0]["text"]
+
+
+QUOTA = Pattern(
+    cause="disk_full", match=re.compile("quota is used up"), rank=Rank.OPERATOR, says="no quota"
+)
+SAID = "INFO 11-30 12:00:01 [x.py:1] the quota is used up"
+
+
+def test_a_pattern_of_ones_own_names_the_cause_of_a_death(
+    build: Callable[..., Daemon], docker: FakeDocker
+) -> None:
+    house = build(log_patterns=[QUOTA])
+    started_by_docker(docker, "t1-a")
+    docker.write("t1-a", READY, SAID)
+    house.run(5)
+    docker.die("t1-a", log=WORKER)
+    house.run(10)
+
+    found = incident(house)["diagnosis"]
+    assert (found["cause"], found["says"]) == ("disk_full", "no quota")
 
 
 def test_what_fails_for_the_same_reason_time_and_again_is_named_once(

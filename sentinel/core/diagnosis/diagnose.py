@@ -139,7 +139,7 @@ def _best(found: Sequence[Inference]) -> Inference | None:
 
 def _by_log(case: Case) -> Inference | None:
     reading = case.reading
-    if not reading.died or reading.cause == "unknown":
+    if reading.cause == "unknown":
         return None
     return Inference(reading.cause, reading.sure, "log", reading.text)
 

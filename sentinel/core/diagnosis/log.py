@@ -41,20 +41,21 @@ def reading_of(launch: Launch) -> LogReading:
     root, died_at = launch.root(), launch.death()
     stopped_at = launch.first.get("stop_told", 0)
     ordered_at = stopped_at or launch.first.get("stopping", 0)
-    if root is not None:
-        died_at = min(root.line, died_at or root.line)
-    if not died_at or 0 < ordered_at < died_at:
+    named_at = min(root.line, died_at or root.line) if root is not None else died_at
+    if not named_at or 0 < ordered_at < named_at:
         return LogReading(
             was_ready=launch.was_ready, told_to_stop=bool(stopped_at), facts=launch.facts
         )
     if root is None:
         return LogReading(was_ready=launch.was_ready, died=True, facts=launch.facts)
+    stopped_first = 0 < ordered_at < (died_at or ordered_at + 1)
     return LogReading(
         cause=_named(root.cause, launch),
         line=root.line,
         text=root.text,
         was_ready=launch.was_ready,
-        died=True,
+        died=bool(died_at) and not stopped_first,
+        told_to_stop=stopped_first and bool(stopped_at),
         sure=root.pattern.sure,
         facts={**launch.facts, **root.facts},
         more=tuple(root.more),

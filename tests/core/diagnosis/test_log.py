@@ -1,11 +1,13 @@
 """Real logs, read as a person would read them."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from sentinel.core.diagnosis.cause import CAUSES
 from sentinel.core.diagnosis.log import LogReading, read_log
+from sentinel.core.diagnosis.pattern import Pattern, Rank
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -81,6 +83,19 @@ def test_a_worker_that_died_is_named_before_the_engine_that_followed() -> None:
         "ERROR 1 [core.py:1] EngineCore encountered a fatal error.\n"
     )
     assert read_log(text).cause == "worker_died"
+
+
+def test_a_pattern_of_ones_own_names_a_cause_and_says_nothing_of_an_end() -> None:
+    own = [Pattern(cause="disk_full", match=re.compile("used up"), rank=Rank.OPERATOR)]
+    said = "INFO 1 [x.py:1] the quota is used up\n"
+    stop = "INFO 1 [launcher.py:1] [shutdown] API server: shutdown triggered\n"
+    death = "ERROR 1 [core.py:1] EngineCore encountered a fatal error.\n"
+
+    for text, ended in ((said, ""), (said + stop, "told"), (said + stop + death, "told"),
+                        (said + death, "died"), (said + death + stop, "died")):  # fmt: skip
+        reading = read_log(text, own)
+        assert reading.cause == "disk_full"
+        assert (reading.died, reading.told_to_stop) == (ended == "died", ended == "told")
 
 
 def test_a_stop_before_the_death_is_what_caused_it() -> None:
