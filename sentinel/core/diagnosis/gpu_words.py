@@ -14,7 +14,7 @@ GPU = (
     ),
     pattern(
         "gpu_lost",
-        _XID + r"(?P<xid>62|79|109|119|120|140|143)\b",
+        _XID + r"(?P<xid>46|62|79|109|119|120|140|143|155|156|158)\b",
         r"GPU has fallen off the bus|GPU is lost|NVMLError_GpuIsLost",
         r"Driver/library version mismatch|NVMLError_LibRmVersionMismatch",
         r"GPU requires reset|NVMLError_ResetRequired",

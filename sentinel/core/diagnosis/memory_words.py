@@ -95,15 +95,15 @@ GPU_MEMORY = (
 HOST_MEMORY = (
     pattern(
         "cgroup_oom",
-        r"Memory cgroup out of memory: Killed process (?P<pid>\d+) \((?P<victim>[^)]*)\)",
-        r"CONSTRAINT_MEMCG",
+        r"Memory cgroup out of memory[^:]*: Kill(?:ed)? process (?P<pid>\d+) \((?P<victim>[^)]*)\)",
+        r"CONSTRAINT_MEMCG|killed as a result of limit of /",
         sure=0.97,
         **SHAPE,
     ),
     pattern(
         "host_oom",
-        r"Out of memory: Killed process (?P<pid>\d+) \((?P<victim>[^)]*)\)",
-        r"oom-kill:constraint=CONSTRAINT_NONE",
+        r"Out of memory[^:]*: Kill(?:ed)? process (?P<pid>\d+) \((?P<victim>[^)]*)\)",
+        r"oom-kill:constraint=.*\bglobal_oom\b|oom-kill:constraint=CONSTRAINT_NONE",
         sure=0.97,
         **SHAPE,
     ),
