@@ -17,7 +17,7 @@ def advise(cause: str, case: Case) -> str:
 
 
 def _port_in_use(case: Case) -> str:
-    port = next(filter(None, (text(case, n) for n in ("port", "bound"))), "8000")
+    port = next(filter(None, (text(case, n) for n in ("bound", "port"))), "8000")
     return (
         f"Port {port} is held by another process. Find it with `ss -ltnp 'sport = :{port}'` "
         "(docker ps shows published ports); stop it, or give this one another --port. With host "

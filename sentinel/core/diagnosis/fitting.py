@@ -54,11 +54,13 @@ def gpu_memory_taken(case: Case) -> str:
             "build for the CPU). Find what holds it (`numactl --hardware`, `ps aux --sort=-rss`), "
             "or lower --gpu-memory-utilization, which counts host memory there."
         )
-    if free and wanted:
-        missing = float(wanted) - float(free)
+    known = [number(case, name) for name in ("free", "total", "wanted")]
+    if known[0] is not None and known[1] and known[2]:
+        missing, most = known[2] - known[0], int(known[0] / known[1] * 100) / 100
         short = (
             f"{device} has {free} of {total} GiB free and {wanted} are wanted: {missing:.2f} GiB "
-            "are held by others. "
+            f"are held by others, and while they are, --gpu-memory-utilization ≤ {most:g} is all "
+            "that passes. "
         )
     return (
         f"{short}Find the holder with `nvidia-smi --query-compute-apps=pid,used_memory "
@@ -124,7 +126,8 @@ def cuda_oom_startup(case: Case) -> str:
 
 def sampler_warmup(case: Case) -> str:
     with_ = text(case, "requests") or text(case, "max_num_seqs")
-    half = f" to {max(1, int(float(with_)) // 2)}" if with_ else ""
+    count = number(case, "requests") or number(case, "max_num_seqs")
+    half = f" to {max(1, int(count) // 2)}" if count else ""
     tried = f"Warming up with {with_} requests did not fit. " if with_ else ""
     return (
         f"{tried}Start it again with a lower --max-num-seqs{half}: it is the one out of memory at "

@@ -30,6 +30,11 @@ PORT = (
     ),
     pattern(
         "port_in_use",
+        r"any local network address\. port: (?P<bound>\d+)",
+        r"Address already in use \(addr='\w+://\S*?:(?P<port>\d+)'",
+    ),
+    pattern(
+        "port_in_use",
         r"(?i:\[Errno 98\].*?(?:address \('(?P<host>[^']*)', (?P<port>\d+)|$))",
         r"failed to bind to \S*?:(?P<bound>\d+)\b.*(?i:errno: 98|EADDRINUSE|already in use)",
         r"(?i:EADDRINUSE|address already in use)",

@@ -228,6 +228,30 @@ def test_what_vllm_refuses_where_it_reads_arguments(file: str, raised: str, caus
     assert diagnose(text).cause != "bad_arguments"
 
 
+@pytest.mark.parametrize(
+    ("line", "port"),
+    [
+        ("ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8080): address already in use", 8080),
+        ("OSError: [Errno 98] Address already in use", 8123),
+        ("torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use", 29500),
+        ("torch.distributed.DistNetworkError: The server socket has failed to bind to [::]:29501 (errno: 98 - Address already in use).", 29501),
+        ("zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:5555')", 5555),
+    ],
+)  # fmt: skip
+def test_the_port_that_is_taken_is_the_one_that_is_named(line: str, port: int) -> None:
+    asked = "INFO 01-02 03:04:05 [utils.py:233] non-default args: {'port': 8123, 'model': 'x'}\n"
+
+    assert f"Port {port} is held" in diagnose(f"{LAUNCH}{asked}{line}\n").advice
+
+
+def test_what_would_pass_beside_those_who_hold_the_memory_is_told() -> None:
+    line = "ValueError: Free memory on device cuda:1 (3.22/23.53 GiB) on startup is less than desired GPU memory utilization (0.92, 21.65 GiB)."
+
+    assert "--gpu-memory-utilization ≤ 0.13 is all" in diagnose(LAUNCH + line).advice
+    for odd in ("3.2.2/23.53", "3.22/0", "./."):
+        assert diagnose(LAUNCH + line.replace("3.22/23.53", odd)).cause == "gpu_memory_taken"
+
+
 def test_the_longest_model_that_fits_is_told_also_where_vllm_does_not() -> None:
     told = "ValueError: To serve at least one request with the models's max seq len (116160), ({} KV cache is needed, which is larger than the available KV cache memory ({}). {}"
     old, new = (told.format("4.43 GB", "3.48 GB", ""), told.format("4.43 GiB", "3.48 GiB", "Based on the available memory, the estimated maximum model length is 91,200."))  # fmt: skip
