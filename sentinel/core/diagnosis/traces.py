@@ -69,6 +69,8 @@ class Launch:
         return bool(ends) or bool(self.accusations)
 
     def note(self, word: str, line: int, facts: Facts) -> None:
+        if word == "ready" and not self.was_ready:
+            self._get_over_the_start()
         self.first.setdefault(word, line)
         self.last[word] = line
         if word == "load":
@@ -78,6 +80,12 @@ class Launch:
                 self.stop_order.append("engine" if "signal" in facts else "server")
         else:
             self.facts.update(facts)
+
+    def _get_over_the_start(self) -> None:
+        """It serves: nothing that was said before has kept it from that."""
+        kept = {key: a for key, a in self.accusations.items() if key[1] is Rank.OPERATOR}
+        self.accusations, self.error, self._open = kept, None, None
+        self.first.pop("start_failed", None)
 
     def note_error(self, line: int, told: Line) -> None:
         if self.error is None and not told.text.startswith(_SAYS_NOTHING):

@@ -98,6 +98,19 @@ def test_a_pattern_of_ones_own_names_a_cause_and_says_nothing_of_an_end() -> Non
         assert (reading.died, reading.told_to_stop) == (ended == "died", ended == "told")
 
 
+def test_what_a_start_got_over_is_no_cause() -> None:
+    tried = (
+        "ERROR 1 [autotune.py:1] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"
+        "ERROR 1 [registry.py:1] ValueError: x failed to start\n"
+    )
+    served = "INFO:     Application startup complete.\n"
+    died = "ERROR 1 [core.py:1] EngineCore encountered a fatal error.\n"
+
+    assert not read_log(tried + served).died
+    assert read_log(tried + served + died).cause == "engine_died"
+    assert read_log(tried + died).cause == "cuda_oom_runtime"
+
+
 def test_a_stop_before_the_death_is_what_caused_it() -> None:
     text = (
         "INFO 1 [launcher.py:1] [shutdown] API server: shutdown triggered\n"
