@@ -201,7 +201,7 @@ def _worker_died(case: Case) -> str:
 
 def _engine_died(case: Case) -> str:
     error = case.launch.error if case.launch else None
-    why = f"It raised: {error[1][:300]}. " if error else _how_it_ended(case)
+    why = f"It raised: {error[1][:300].rstrip('.')}. " if error else _how_it_ended(case)
     exited = " Exit code 0 does not mean that anybody wanted it." if case.exit_code == 0 else ""
     killed = "" if why else f"If nothing in the log says why, it was killed: look at {_VICTIM}. "
     return (
@@ -260,7 +260,8 @@ def _external_stop(case: Case) -> str:
 
 def _unknown(case: Case) -> str:
     if case.launch and case.launch.error and not case.launch.was_ready:
-        return f"The first error in the log is: {case.launch.error[1][:300]}. Read what follows it."
+        first = case.launch.error[1][:300].rstrip(".")
+        return f"The first error in the log is: {first}. Read what follows it."
     if case.launch and "start_failed" in case.launch.first:
         return "It failed to start, and the reason stands above what was given: get the whole log."
     return (

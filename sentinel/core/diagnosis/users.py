@@ -52,7 +52,7 @@ class UsersText:
         if self._is_open and self._goes_on(line):
             return True
         if self._unhandled == line.process and self._is_of_traceback(line):
-            return not _OF_VLLM.match(line.text)
+            return not (line.is_code or _OF_VLLM.match(line.text))
         if line.text.startswith(_UNHANDLED):
             self._unhandled, self._lines = line.process, 0
         found = _RECORD.search(line.text)

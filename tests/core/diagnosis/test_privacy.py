@@ -11,6 +11,10 @@ from sentinel.core.diagnosis.privacy import SECRET, redacted, without_prompts
     "line",
     [
         "INFO Received request cmpl-1: prompt: 'my s3cr3t life', params: SamplingParams(n=1)",
+        '{"levelname": "INFO", "message": "Received request cmpl-1: prompt: \'my s3cr3t\\nlife\', params: x"}',
+        '{"levelname": "DEBUG", "message": "Request cmpl-1 JSON body: {\\"prompt\\":\\"s3cr3t\\"}"}',
+        'DEBUG 01-02 03:04:05 [x.py:1] Request cmpl-1 JSON body: {"prompt":"s3cr3t"}',
+        "ERROR:    Exception in ASGI application\nTraceback (most recent call last):\nValueError: s3cr3t",
         "ERROR Dumping input data for V1 LLM engine: prompt_token_ids=[s3cr3t]",
         "INFO non-default args: {'api_key': ['s3cr3t'], 'model': 'm'}",
         "INFO non-default args: {'hf_token': 's3cr3t', 'model': 'm'}",
