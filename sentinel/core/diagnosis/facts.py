@@ -22,7 +22,7 @@ def _fact(event: str, sign: str, match: str = "") -> Fact:
 
 
 FACTS: tuple[Fact, ...] = (
-    _fact("launch", "vLLM API server version", r"vLLM API server version v?(?P<version>[\w.+]+)"),
+    _fact("launch", "server version", r"vLLM (?:API )?server version v?(?P<version>[\w.+]+)"),
     _fact("launch", "█", r"█.*\bversion (?P<version>\d[\w.+]*)"),
     _fact("launch", "usage: ", r"^usage: (?:vllm|\S+\.py)\b"),
     _fact("arguments", "non-default args"),

@@ -136,7 +136,7 @@ def _of_json(text: str) -> Line | None:
     level = _first(record, "levelname", "level", "severity", "log.level").upper()
     name = _first(record, "name", "logger")
     source = _first(record, "filename") or (f"{name.rpartition('.')[2]}.py" if name else "")
-    pid, process = record.get("process"), _first(record, "processName")
+    pid, process = record.get("process"), _first(record, "vllm_process_name", "processName")
     told = f"{process} pid={pid}" if process and isinstance(pid, int) else ""
     return Line(told, level, source, "{", message)
 

@@ -1,5 +1,6 @@
 """What one launch left in its log, line by line, kept to a few values."""
 
+import re
 from dataclasses import dataclass, field
 
 from sentinel.core.diagnosis.facts import Facts
@@ -8,6 +9,7 @@ from sentinel.core.diagnosis.pattern import Pattern, Rank
 from sentinel.core.diagnosis.patterns import NARROWER
 from sentinel.core.diagnosis.start_words import REFUSES
 
+_MAIN = re.compile(r'  File "[^"]*/vllm/entrypoints/(?:cli/main\.py"|.*in <module>$)')
 _BEGINNINGS = frozenset({"launch", "arguments", "engine", "loading", "start_failed"})
 _PROCESSES = 256  # whose tracebacks are followed at a time
 _LOADS = 12  # of vLLM's lines about its load, one each ten seconds
@@ -48,6 +50,7 @@ class Launch:
     error: tuple[int, str] | None = None  # the first exception that no pattern knows
     stop_order: list[str] = field(default_factory=list)  # who was told to stop, in order
     _open: Accusation | None = None
+    _has_main: bool = False  # a traceback begins where vLLM does
     _refusing: dict[str, bool] = field(default_factory=dict)  # by process: where a traceback is
 
     @property
@@ -93,13 +96,15 @@ class Launch:
 
     def follow(self, told: Line) -> None:
         """Where the traceback of a start has come to: the last file of vLLM's own counts."""
+        self._has_main = self._has_main or _MAIN.match(told.text) is not None
         found = None if self.was_ready else REFUSES.match(told.text)
         if found and (len(self._refusing) < _PROCESSES or told.process in self._refusing):
             self._refusing[told.process] = found["refuses"] is not None
 
     def is_refused(self, told: Line) -> bool:
         raised_there = self._refusing.pop(told.process, False)
-        return raised_there and not self.was_ready and bool(self.first.keys() & _BEGINNINGS)
+        begins = self._has_main or not self.first.keys().isdisjoint(_BEGINNINGS)
+        return raised_there and begins and not self.was_ready
 
     def accuse(self, found: Accusation) -> None:
         kept = self.accusations.setdefault((found.cause, found.pattern.rank), found)

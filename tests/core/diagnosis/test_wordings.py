@@ -229,6 +229,32 @@ def test_what_vllm_refuses_where_it_reads_arguments(file: str, raised: str, caus
 
 
 @pytest.mark.parametrize(
+    "begins",
+    [
+        '  File "/opt/lib/python3.11/site-packages/vllm/entrypoints/cli/main.py", line 120, in main',
+        '  File "/opt/lib/python3.12/site-packages/vllm/entrypoints/openai/api_server.py", line 9, in <module>',
+    ],
+)
+def test_it_may_refuse_before_it_says_its_name(begins: str) -> None:
+    text = (
+        f"Traceback (most recent call last):\n{begins}\n    args.dispatch_function(args)\n"
+        '  File "/opt/lib/python3.11/site-packages/vllm/entrypoints/cli/serve.py", line 100, in cmd\n'
+        "    raise ValueError(\nValueError: Cannot use more than one data parallel load balancing mode.\n"
+    )
+
+    assert diagnose(text).cause == "bad_arguments"
+    assert diagnose(READY + text).cause != "bad_arguments"
+
+
+def test_a_launch_that_is_written_as_json_begins_anew() -> None:
+    begins = '{"levelname": "INFO", "name": "vllm.entrypoints.launchers.launcher", "message": "vLLM server version 0.32.0, serving model m", "vllm_process_name": "APIServer"}\n'
+    fails = f'{{"levelname": "ERROR", "name": "vllm.v1.engine.core", "message": "{OOM}"}}\n'
+
+    assert diagnose(begins + fails).cause == "cuda_oom_startup"
+    assert diagnose(begins + fails + begins).cause == "unknown"
+
+
+@pytest.mark.parametrize(
     ("line", "port"),
     [
         ("ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8080): address already in use", 8080),
