@@ -20,7 +20,7 @@ from sentinel.adapters.docker_api import (
     unreachable,
     url,
 )
-from sentinel.core.dockerspeak import ACTIONS, event_of, since_after
+from sentinel.core.dockerspeak import ACTIONS, TYPES, event_of, since_after
 from sentinel.core.model.container import EngineEvent
 from sentinel.core.model.errors import Transient
 
@@ -48,7 +48,7 @@ class DockerEvents:
             connection.close()
 
     def _open(self, connection: Connection, since_ns: int | None) -> requests.Response:
-        params = {"filters": json.dumps({"type": ["container"], "event": list(ACTIONS)})}
+        params = {"filters": json.dumps({"type": list(TYPES), "event": list(ACTIONS)})}
         if since_ns is not None:
             params["since"] = since_after(since_ns)
         try:

@@ -31,7 +31,9 @@ ACTIONS = (
     "pause",
     "unpause",
     "update",
+    "pull",
 )
+TYPES = ("container", "image")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**63  # no number of Docker's is larger
@@ -112,7 +114,7 @@ def container_of(raw: Mapping[str, Any], *, manually_stopped: bool | None = None
 
 
 def event_of(raw: Mapping[str, Any]) -> EngineEvent | None:
-    """One container event, or None if `raw` is not one.
+    """One event of a container, or the pull of an image; None if `raw` is neither.
 
     Engines from API 1.52 on send no `status`, `id`, `from`; the older say everything twice.
     """
@@ -121,10 +123,13 @@ def event_of(raw: Mapping[str, Any]) -> EngineEvent | None:
     action = _text(raw.get("Action") or raw.get("status")).partition(":")[0].strip()
     container_id = _text(actor.get("ID") or raw.get("id"))
     at_ns = _number(raw.get("timeNano")) or (_number(raw.get("time")) or 0) * 1_000_000_000
-    if raw.get("Type", "container") != "container" or not (action and container_id):
+    is_pull = raw.get("Type") == "image" and action == "pull"
+    is_ours = is_pull or (raw.get("Type", "container") == "container" and action != "pull")
+    if not (is_ours and action and container_id and 0 < at_ns <= _LARGEST):
         return None
-    if not 0 < at_ns <= _LARGEST:
-        return None
+    if is_pull:
+        at = _EPOCH + timedelta(microseconds=at_ns // 1000)
+        return EngineEvent(at=at, at_ns=at_ns, action=action, container_id="", name=container_id)
     return EngineEvent(
         at=_EPOCH + timedelta(microseconds=at_ns // 1000),
         at_ns=at_ns,
@@ -134,6 +139,14 @@ def event_of(raw: Mapping[str, Any]) -> EngineEvent | None:
         exit_code=_number(attributes.get("exitCode")),
         signal=_text(attributes.get("signal")),
     )
+
+
+def repository_of(image: str) -> str:
+    """What an image is called whatever its version, as Docker's own short form has it."""
+    name = image.partition("@")[0]
+    folder, slash, last = name.rpartition("/")
+    name = f"{folder}{slash}{last.partition(':')[0]}"
+    return name.removeprefix("index.").removeprefix("docker.io/").removeprefix("library/")
 
 
 def since_after(at_ns: int) -> str:

@@ -104,6 +104,7 @@ class Circumstances:
             only_posted=only_posted,
             accept_external=plan.accept_external,
             deployed_at=self._deployed_at(target, now),
+            pulled_at=target.pulled_at,
             pool=self._pool_of(target, plan),
             gpu_fault=self._gpu_fault(target),
             gpu_starts=list(self._gpu_starts(target, plan, now)),

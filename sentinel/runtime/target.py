@@ -55,6 +55,7 @@ class Target:
     power: Power | None = None
     # what others say
     loading: str = ""  # how far a start has come, by its log
+    pulled_at: datetime | None = None  # its image, by whomever
     told_to_stop_at: datetime | None = None  # Docker passed on a signal in this launch
     # what is held back
     held_action: str | None = None

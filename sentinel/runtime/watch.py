@@ -7,6 +7,7 @@ target, whatever the settings say of it.
 
 from datetime import datetime, timedelta
 
+from sentinel.core.dockerspeak import repository_of
 from sentinel.core.endpoint import endpoint_of
 from sentinel.core.model.container import Container, EngineEvent
 from sentinel.core.model.errors import SentinelError
@@ -53,6 +54,7 @@ class Watch:
         self.last_lost_at: datetime | None = None
         self.reconciled = False
         self.set_aside: list[str] = []  # names of containers that stand between two others
+        self._pulls: dict[str, datetime] = {}  # by repository
         self._news = False
         self._known: dict[str, str] = {}
         self._anyway: set[str] = set()
@@ -65,7 +67,10 @@ class Watch:
     # what wakes it
 
     def heard(self, event: EngineEvent) -> None:
-        """Docker says that something happened to some container."""
+        """Docker says that something happened to some container, or to the image of some."""
+        if event.action == "pull":
+            self._pulled(event)
+            return
         self._anyway.add(event.container_id)
         self._wanted = True
         tick = self._clock.monotonic()
@@ -79,6 +84,14 @@ class Watch:
                 return
             if event.action == "oom" and not self._count_oom(event, tick):
                 self._unplaced.append(event)
+
+    def _pulled(self, event: EngineEvent) -> None:
+        """Another version is as good a sign as the same: whoever pulls is about to deploy."""
+        repository = repository_of(event.name)
+        self._pulls[repository] = event.at
+        for target in self.targets.values():
+            if repository_of(target.container.image) == repository:
+                target.pulled_at = event.at
 
     def _count_oom(self, event: EngineEvent, tick: float) -> bool:
         """False for a target not found yet, or just now: its 0 must have been published."""
@@ -251,6 +264,7 @@ class Watch:
             target = self.targets[container.name] = Target(
                 name=container.name, container=container, seen_at=now, since=now
             )
+            target.pulled_at = self._pulls.get(repository_of(container.image))
             self.ledger.counts.begin(container.name)
             self._history.write(
                 events.TARGET_FOUND,

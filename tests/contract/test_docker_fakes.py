@@ -435,14 +435,16 @@ class TestEvents:
         with pytest.raises(Transient):
             follow(f"unix://{tmp_path}/none.sock")
 
-    def test_it_asks_for_what_came_after_and_for_containers_only(self, engine: Engine) -> None:
+    def test_it_asks_for_what_came_after_and_for_what_concerns_containers(
+        self, engine: Engine
+    ) -> None:
         engine.routes = {"events": stream(then=lambda: None)}
 
         follow(engine.host, since_ns=1_999_999_999)
 
         query = engine.asked[-1]
         assert "since=2.000000000" in query
-        assert "%22type%22%3A+%5B%22container%22%5D" in query
+        assert "%22type%22%3A+%5B%22container%22%2C+%22image%22%5D" in query
         assert "exec" not in query
 
     def test_an_error_of_the_listener_is_its_own(self, engine: Engine) -> None:

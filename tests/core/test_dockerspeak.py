@@ -10,6 +10,7 @@ from sentinel.core.dockerspeak import (
     container_of,
     event_of,
     instant,
+    repository_of,
     since_after,
     summary_of,
 )
@@ -387,6 +388,30 @@ def test_an_actions_suffix_is_cut(action: str, ours: str) -> None:
 
     assert heard is not None
     assert heard.action == ours
+
+
+def test_a_pull_of_an_image_is_heard() -> None:
+    image = {"ID": "vllm/vllm-openai:v0.12.0", "Attributes": {"name": "vllm/vllm-openai"}}
+    heard = event_of(event(Type="image", Action="pull", status="pull", Actor=image))
+
+    assert heard is not None
+    assert (heard.action, heard.name, heard.container_id) == ("pull", image["ID"], "")
+    assert event_of(event(Type="image", Action="tag", status="tag", Actor=image)) is None
+
+
+@pytest.mark.parametrize(
+    ("image", "repository"),
+    [
+        ("vllm/vllm-openai:v0.12.0", "vllm/vllm-openai"),
+        ("vllm/vllm-openai", "vllm/vllm-openai"),
+        ("docker.io/vllm/vllm-openai:latest", "vllm/vllm-openai"),
+        ("index.docker.io/library/vllm", "vllm"),
+        ("gpu1:5000/vllm", "gpu1:5000/vllm"),
+        ("gpu1:5000/team/vllm:1@sha256:0a", "gpu1:5000/team/vllm"),
+    ],
+)
+def test_an_image_is_called_the_same_in_every_version(image: str, repository: str) -> None:
+    assert repository_of(image) == repository
 
 
 def test_a_kill_is_heard_with_its_signal() -> None:

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from sentinel.core.alerting.advance import ActiveAlert
 from sentinel.core.dispatch.interval import Interval, Minutes, Times
 from sentinel.core.model.command import PostAlerts, PostedAlert
+from sentinel.core.model.container import EngineEvent
 from sentinel.core.model.incident import Subject
 from sentinel.core.model.intent import Action, Mode
 from sentinel.core.policy.guard import GUARDS, Held
@@ -94,6 +95,27 @@ def test_what_is_being_deployed_is_given_time(tmp_path: Path, docker: FakeDocker
     docker.die("t1-a")
     house.run(30)
     assert "deploy_in_progress" in held_by(house)
+    house.run(200, step=5)
+
+    assert docker.done == ["start t1-a"]
+
+
+@pytest.mark.parametrize("found_before", [True, False])
+def test_a_pull_of_its_image_is_a_deploy(
+    tmp_path: Path, docker: FakeDocker, found_before: bool
+) -> None:
+    house = Daemon(folder=tmp_path, docker=docker, clock=docker.clock, plan=plan(Mode.ACT))
+    house.run(5 if found_before else 0)
+    at = docker.clock.now()
+    pulled = EngineEvent(
+        at=at, at_ns=0, action="pull", container_id="", name="vllm/vllm-openai:v0.33.0"
+    )
+    house.loop.parts.watch.heard(pulled)
+    house.run(5)
+    docker.die("t1-a")
+    house.run(30)
+    assert held_by(house)[0] == "deploy_in_progress"
+    assert "somebody pulled its image" in house.target("t1-a")["held"][0]["because"]
     house.run(200, step=5)
 
     assert docker.done == ["start t1-a"]

@@ -91,8 +91,8 @@ class EngineEvent:
 
     at: datetime
     at_ns: int
-    action: str  # start die oom kill stop destroy rename pause unpause restart update create
-    container_id: str
+    action: str  # start die oom kill stop destroy rename pause unpause restart update create pull
+    container_id: str  # empty: of an image, which `name` names
     name: str
     exit_code: int | None = None
     signal: str = ""

@@ -170,6 +170,7 @@ def test_an_unexpected_exit_meets_no_guard() -> None:
         ),
         pytest.param("maintenance", {"maintenance": "nights"}, id="maintenance"),
         pytest.param("deploy_in_progress", {"deployed_at": NOW - minutes(2)}, id="just deployed"),
+        pytest.param("deploy_in_progress", {"pulled_at": NOW - minutes(2)}, id="just pulled"),
         pytest.param(
             "deploy_in_progress",
             {"action": LOWER, "change": Change(deploys="compose is at it")},
@@ -259,6 +260,7 @@ def test_each_guard_holds_and_says_why(guard: str, changes: dict[str, Any]) -> N
         ),
         pytest.param({"action": Action.RESTORE, "maintenance": "nights"}, id="the time to restore"),
         pytest.param({"deployed_at": NOW - minutes(3)}, id="a deploy is over"),
+        pytest.param({"pulled_at": NOW - minutes(3)}, id="a pull is long ago"),
         pytest.param({"only_posted": True, "accept_external": True}, id="others are right"),
         pytest.param({"another_model": True}, id="it has ended, whoever has its port"),
         pytest.param({"ending": ended(EndedAs.CRASH, "gpu_ecc")}, id="once is worth a try"),

@@ -74,6 +74,7 @@ class Situation:
     maintenance: str | None = None  # the name of the time interval that holds now
     only_posted: bool = False  # no alert of our own asks for it
     accept_external: bool = False
+    pulled_at: datetime | None = None  # when somebody last pulled its image, of any version
     deployed_at: datetime | None = None  # when somebody else made its container anew
     # what is around it
     pool: PoolState | None = None

@@ -48,18 +48,15 @@ def unwitnessed_stop(now: Situation) -> Held | None:
 
 
 def deploy_in_progress(now: Situation) -> Held | None:
-    """What was made anew a moment ago has an owner who is at it."""
+    """What was made anew or pulled a moment ago has an owner who is at it."""
     if now.change is not None and now.change.deploys:
         return Held(guard="deploy_in_progress", because=now.change.deploys)
-    made = now.deployed_at
-    if made is None or now.now - made >= _DEPLOY:
-        return None
-    return Held(
-        guard="deploy_in_progress",
-        because=f"somebody made its container anew at {made:%H:%M:%S} UTC; "
-        f"a deploy is given {span_of(_DEPLOY)}",
-        until=made + _DEPLOY,
-    )
+    signs = (("made its container anew", now.deployed_at), ("pulled its image", now.pulled_at))
+    for did, at in signs:
+        if at is not None and now.now - at < _DEPLOY:
+            because = f"somebody {did} at {at:%H:%M:%S} UTC; a deploy is given {span_of(_DEPLOY)}"
+            return Held(guard="deploy_in_progress", because=because, until=at + _DEPLOY)
+    return None
 
 
 def external_alert(now: Situation) -> Held | None:
