@@ -18,9 +18,9 @@ from sentinel.core.model.moment import stamp
 from sentinel.core.policy.subject import SEVERITIES
 from sentinel.runtime.act import Settled
 from sentinel.runtime.casebook import Case
-from sentinel.runtime.decide import Decision
 from sentinel.runtime.dispatch import Addresses, Dispatch
 from sentinel.runtime.plan import Plan
+from sentinel.runtime.resolutions import Decision
 from sentinel.runtime.target import Target
 from sentinel.store.memory import Memory
 from sentinel.store.picture import incident_json

@@ -195,7 +195,7 @@ class Loop:
             return
         parts = self.parts
         parts.actor.forget_prepared()
-        parts.decider.forget_told()
+        parts.decider.resolutions.forget_told()
         self._guarded("recovery", lambda: self._resume(now))
         self._guarded("picture", lambda: self._show(now))
 

@@ -57,4 +57,4 @@ class Maintenance:
             limit=change.limit,
             restores=True,
         )
-        self._decider.write_down(wish, change, now)
+        self._decider.resolutions.write_down(wish, change, self._decider.plan, now)

@@ -123,7 +123,7 @@ class Orders:
             restores=change is not None and order.action is not Action.LOWER_MAX_NUM_SEQS,
             forced=tuple(order.force),
         )
-        return self._decider.write_down(wish, change, now)
+        return self._decider.resolutions.write_down(wish, change, self._decider.plan, now)
 
     def _wanted(self, order: Act, target: Target) -> Wanted | None:
         cause = self._cause(target)
