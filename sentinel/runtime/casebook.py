@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sentinel.core.alerting.advance import ActiveAlert, Transition
-from sentinel.core.alerting.damp import FREE, WINDOW, Damper
 from sentinel.core.diagnosis.diagnose import Diagnosis
 from sentinel.core.diagnosis.weigh import outweighs
 from sentinel.core.model.incident import Incident, Subject, incident_number
 from sentinel.core.model.moment import stamp_or_none
 from sentinel.core.policy.subject import subject_of, worst
+from sentinel.runtime.flaps import Flaps
 from sentinel.runtime.history import History
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.posted import active_of, is_posted
@@ -57,11 +57,11 @@ class Casebook:
         self._memory, self._incidents, self._history = memory, memory.incidents, history
         self.plan = plan
         self.cases: dict[int, Case] = {}
-        self._damper = Damper()
+        self._flaps = Flaps(memory.dispatches)
 
     def read(self, now: datetime) -> None:
         """What is open, as it stands on disk."""
-        self._damper = Damper(self._memory.dispatches.firings())
+        self._flaps.read()
         self.cases = {
             incident.number: Case(incident=incident) for incident in self._incidents.open()
         }
@@ -70,7 +70,7 @@ class Casebook:
                 case = self.cases[number]
                 case.alerts[alert.key] = alert
                 if alert.resolved_at is not None:
-                    self._damp_end(case, alert, alert.resolved_at, now)
+                    self._flaps.ended(case.flapping, alert, alert.resolved_at, now)
         for posted in self._memory.dispatches.alerts():
             number = incident_number(posted.incident or "")
             if posted.origin == "posted" and number in self.cases:
@@ -131,18 +131,9 @@ class Casebook:
     def _damp(self, case: Case, transition: Transition, now: datetime, changes: Changes) -> None:
         alert = transition.alert
         if transition.kind == "resolved":
-            self._damp_end(case, alert, now, now)
-        elif transition.kind == "firing":
-            case.flapping.pop(alert.key, None)
-            self._memory.dispatches.fired(alert.key, now)
-            self._memory.dispatches.forget_firings(now - WINDOW)
-            if self._damper.fired(alert.key, now) > FREE:
-                changes.flaps.append(alert.alertname)
-
-    def _damp_end(self, case: Case, alert: ActiveAlert, ended_at: datetime, now: datetime) -> None:
-        until = self._damper.counts_from(alert.key, ended_at)
-        if until > now:
-            case.flapping[alert.key] = until
+            self._flaps.ended(case.flapping, alert, now, now)
+        elif transition.kind == "firing" and self._flaps.fired(case.flapping, alert, now):
+            changes.flaps.append(alert.alertname)
 
     def refresh(self, active: Sequence[ActiveAlert]) -> None:
         """Values and annotations as they are now, for whoever reads them."""
