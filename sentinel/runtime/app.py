@@ -8,7 +8,6 @@ import signal
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -33,9 +32,7 @@ from sentinel.adapters.systemd import Systemd
 from sentinel.adapters.target_http import TargetHttp
 from sentinel.api.server import ApiServer
 from sentinel.api.snapshot import Snapshot
-from sentinel.config.fault import ConfigRefused
-from sentinel.config.load import Loaded, load_settings
-from sentinel.config.rulefile import RuleFileError
+from sentinel.config.load import Loaded
 from sentinel.config.secrets import read_secret_file
 from sentinel.config.settings import Settings
 from sentinel.core.model.errors import Permanent
@@ -45,17 +42,15 @@ from sentinel.ports import Clock, ContainerHands
 from sentinel.runtime.assemble import (
     Outside,
     assemble,
-    keep_of,
-    retention_of,
 )
-from sentinel.runtime.channels import book_of
-from sentinel.runtime.configure import plan_of
+from sentinel.runtime.channels import Book, book_of
 from sentinel.runtime.evidence import Evidence
 from sentinel.runtime.hostwatch import Surroundings
 from sentinel.runtime.house import House
 from sentinel.runtime.judge import WrittenSample
 from sentinel.runtime.keep import StateDir
 from sentinel.runtime.listen import Listener
+from sentinel.runtime.loading import Flags, Loading
 from sentinel.runtime.loop import Loop
 from sentinel.runtime.net import Net
 from sentinel.runtime.obey import Obedience
@@ -64,21 +59,13 @@ from sentinel.runtime.outside import Place
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.queries import Queries
 from sentinel.runtime.remember import SeriesFile
-from sentinel.runtime.resume import setting_of
 from sentinel.store.memory import Memory, open_memory
 from sentinel.telemetry import events
 from sentinel.telemetry.metrics import Metrics
 
+__all__ = ["App", "Flags"]
+
 _log = structlog.get_logger("sentinel")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
-    """What was said on the command line; wins over environment and file."""
-
-    config: Path | None = None
-    state_dir: Path | None = None
-    socket: Path | None = None
 
 
 class App:
@@ -93,18 +80,18 @@ class App:
         recreation_of: Callable[[str], ContainerRecreation] = DockerRecreation,
         memory_of: Callable[[Path], Memory] = open_memory,
     ) -> None:
-        self._flags, self._env = flags, env
+        self._env = env
         self._hands_of, self._memory_of = hands_of, memory_of
         self._recreation_of = recreation_of
         self.clock: Clock = MachineClock()
         self._systemd = Systemd(env)
         self._metrics = Metrics()
+        self._loading = Loading(flags, env, self.clock, self._metrics)
         self._ready = False
 
     def run(self) -> None:
         """Raises `ConfigRefused` or `Permanent` if it cannot start."""
-        loaded = self._load()
-        plan = self._plan(loaded)
+        loaded, plan = self._loading.read()
         settings = loaded.settings
         self._state = StateDir(settings.state_dir, settings.api.socket_group)
         self._state.take()
@@ -117,7 +104,7 @@ class App:
         host = settings.docker.host
         self._evidence = Evidence(self._state.evidence, DockerEyes(host))
         self._series = SeriesFile(self._state.path / "series.snapshot", self.clock)
-        self._keep_evidence(loaded)
+        self._keep_evidence(settings)
         loop = assemble(
             Outside(
                 clock=self.clock,
@@ -256,23 +243,9 @@ class App:
         self._outlet.close(self._http.close)
         memory.close()
 
-    # loading, and loading again
-
-    def _load(self) -> Loaded:
-        flags = self._flags
-        return load_settings(
-            flags.config, env=self._env, state_dir=flags.state_dir, socket_path=flags.socket
-        )
-
-    def _keep_evidence(self, loaded: Loaded) -> None:
-        kept = loaded.settings.retention
+    def _keep_evidence(self, settings: Settings) -> None:
+        kept = settings.retention
         self._evidence.keep_for, self._evidence.keep_bytes = kept.evidence, kept.evidence_size
-
-    def _plan(self, loaded: Loaded) -> Plan:
-        try:
-            return plan_of(loaded, self._env)
-        except RuleFileError as error:
-            raise ConfigRefused(tuple(error.faults)) from None
 
     def _rules_at(self, settings: Settings) -> Place | None:
         """The outside Prometheus that evaluates rules, if there is one."""
@@ -283,39 +256,14 @@ class App:
         return Place(source=source, url=there.url, target_label=there.target_label)
 
     def _reload(self, by: str) -> dict[str, Any]:
-        """Swap in the configuration on disk, or keep the one in force and say why."""
-        loop, now = self._loop, self.clock.now()
-        try:
-            loaded = self._load()
-            plan = self._plan(loaded)
-            book = book_of(loaded.settings, self._outlet.session, self._env)
-        except ConfigRefused as refused:
-            faults = [str(fault) for fault in refused.faults]
-            self._metrics.reload_successful.set(0)
-            loop.parts.history.write(
-                events.CONFIG_REFUSED,
-                f"the old configuration stays in force: {faults[0]}",
-                at=now,
-                by=by,
-                faults=faults,
-            )
-            raise Permanent(
-                "the configuration is refused; the old one stays in force",
-                hint="Try sentinel config check.",
-                faults=faults,
-            ) from None
-        loop.use(plan, book)
-        loop.parts.elsewhere.use(self._rules_at(loaded.settings), plan)
-        self._keep_evidence(loaded)
-        parts = loop.parts
-        parts.evaluator = parts.evaluator.successor(plan.rules, setting_of(plan))
-        parts.store.keep, parts.store.retention_ms = keep_of(plan), retention_of(plan)
-        self._metrics.reload_successful.set(1)
-        self._metrics.reloaded_at.set(now.timestamp())
-        parts.history.write(
-            events.CONFIG_RELOADED, f"mode {plan.mode}", at=now, by=by, config=plan.fingerprint[:12]
-        )
-        return {"reloaded": True, "problems": list(plan.problems)}
+        return self._loading.again(self._loop, by, self._use)
+
+    def _use(self, settings: Settings, plan: Plan) -> Book:
+        """What lies outside the loop goes on under other settings."""
+        book = book_of(settings, self._outlet.session, self._env)
+        self._loop.parts.elsewhere.use(self._rules_at(settings), plan)
+        self._keep_evidence(settings)
+        return book
 
     def _reload_quietly(self, by: str) -> None:
         try:
