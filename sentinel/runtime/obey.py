@@ -160,6 +160,9 @@ class Obedience:
         if intent.proposed_at is None or intent.reserved_at or intent.closed_at:
             says = f"already {intent.outcome}" if intent.outcome else "already under way"
             raise Permanent(f"{intent.id} does not wait for anybody: {says}", status=409)
+        if intent.expires_at is not None and self._clock.now() >= intent.expires_at:
+            says = f"nobody agreed by {intent.expires_at:%H:%M:%S} UTC"
+            raise Permanent(f"{intent.id} does not wait for anybody: {says}", status=409)
         return intent
 
     def _known(self, target: str | None) -> None:

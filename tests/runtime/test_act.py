@@ -579,6 +579,23 @@ def test_a_storm_asks_a_person_and_lowers_to_what_fits(tmp_path: Path, docker: F
     assert int(limit_of(docker)) < 100
 
 
+def test_what_has_expired_is_not_agreed_to_because_docker_was_away_meanwhile(
+    tmp_path: Path, docker: FakeDocker
+) -> None:
+    house = daemon(tmp_path, docker, Mode.APPROVE)
+    docker.die("t1-a")
+    house.run(5)
+    docker.lost = True
+    house.run(1900, step=20)
+    with pytest.raises(Permanent, match="nobody agreed by"):
+        tell(house, Approve(by="ada", intent="n-000001"))
+    docker.lost = False
+    house.run(30)
+
+    assert outcomes(house)[0] == "expired"
+    assert docker.done == []
+
+
 OOM = (
     "(EngineCore pid=25) ERROR 11-30 20:52:35 [core.py:1510] RuntimeError: CUDA out of memory "
     "occurred when warming up sampler with 256 dummy requests. Please try lowering `max_num_seqs` "
