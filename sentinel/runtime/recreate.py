@@ -82,7 +82,10 @@ class Recreate:
     def _describe(self, intent: Intent, target: Target, now: datetime) -> None:
         self._bench.let_go(intent, target)
         save = self._bench.saving(intent, target, now)
-        grace, lowered = stop_grace(target.container), self._recreations.lowered(target.name)
+        grace, lowered = (
+            stop_grace(target.container, target.launch),
+            self._recreations.lowered(target.name),
+        )
         container_id, loops = intent.wish.container_id, start_fails(target)
 
         def work() -> Begun:

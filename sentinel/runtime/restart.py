@@ -71,7 +71,7 @@ class Restart:
             self._memory.journal.begin(intent, step, now)
             says = f"{step.name} {intent.wish.target}"
             self._bench.tell(intent, events.STEP_STARTED, says, now)
-        grace = stop_grace(target.container)
+        grace = stop_grace(target.container, target.launch)
         act = self._act(intent, step, grace)
 
         def work() -> None:

@@ -76,7 +76,9 @@ class StopLoop:
         if step.started_at is None:
             self._memory.journal.begin(intent, step, now)
             self._bench.tell(intent, events.STEP_STARTED, f"stop {target.name}", now)
-        deed = Stop(container_id=target.container.id, grace=stop_grace(target.container))
+        deed = Stop(
+            container_id=target.container.id, grace=stop_grace(target.container, target.launch)
+        )
 
         def work() -> None:
             save()

@@ -81,7 +81,7 @@ FACTS: tuple[Fact, ...] = (
 
 _ARGUMENTS = re.compile(
     r"\b(?P<name>max_num_seqs|max_model_len|max_num_batched_tokens|tensor_parallel_size"
-    r"|gpu_memory_utilization|port)'?(?:: |=)(?P<value>\d[\d.]*)\b"
+    r"|gpu_memory_utilization|shutdown_timeout|port)'?(?:: |=)(?P<value>\d[\d.]*)\b"
 )
 
 
