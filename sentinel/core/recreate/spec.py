@@ -5,6 +5,7 @@ than it says it is put right here. The list is what experiments on engines of AP
 found; `differences` proves for each container that nothing is missing.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -190,15 +191,19 @@ def _endpoints(source: Source) -> tuple[str, dict[str, dict[str, Any]]]:
         asked = asked_of(name, endpoint, container)
         if source.api < _GATEWAY_PRIORITY:
             asked.pop("GwPriority", None)
-        if not _is_main(name, endpoint, mode):
-            endpoints[name] = asked
-            continue
-        main = name if mode in OWN_STACKS else mode
-        mac = part(container, "Config").get("MacAddress")
-        endpoints[main] = asked | (
-            {"MacAddress": mac} if mac and source.api >= _ALL_AT_ONCE else {}
-        )
+        known_as, mac = name, _makers_mac(endpoint)
+        if _is_main(name, endpoint, mode):
+            main = known_as = name if mode in OWN_STACKS else mode
+            mac = str(part(container, "Config").get("MacAddress") or mac)
+        pinned = {"MacAddress": mac} if mac and source.api >= _ALL_AT_ONCE else {}
+        endpoints[known_as] = asked | pinned
     return main, endpoints
+
+
+def _makers_mac(endpoint: Raw) -> str:
+    """Its MAC address, if Docker has certainly not made it up: those are marked as local."""
+    mac = str(endpoint.get("MacAddress") or "")
+    return mac if re.fullmatch(r"[0-9a-f][048c](:[0-9a-f]{2}){5}", mac.lower()) else ""
 
 
 def _is_main(name: str, endpoint: Raw, mode: str) -> bool:

@@ -170,6 +170,17 @@ class TestRecipe:
     def test_a_mac_address_that_was_generated_is_not_pinned(self) -> None:
         assert "02:42" not in str(asked(a_container(), api=(1, 51)))
 
+    def test_one_that_is_a_makers_was_given_and_is_kept_on_any_network(self) -> None:
+        container = a_container()
+        networks = container["NetworkSettings"]["Networks"]
+        networks["blue"]["MacAddress"] = "00:16:3e:00:00:01"
+        networks["green"]["MacAddress"] = "FC:16:3E:00:00:02"
+
+        endpoints = asked(container, api=(1, 52)).body["NetworkingConfig"]["EndpointsConfig"]
+
+        macs = [endpoints[name].get("MacAddress") for name in ("blue", "green")]
+        assert macs == ["00:16:3e:00:00:01", "FC:16:3E:00:00:02"]
+
     def test_the_default_network_is_named_from_1_44_on(self) -> None:
         container = a_container()
         container["HostConfig"]["NetworkMode"] = "default"
