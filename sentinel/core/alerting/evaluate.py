@@ -82,6 +82,7 @@ class Evaluator:
         self._queries: dict[str, Expression] = {}
         self._writers: dict[Labels, str] = {}
         self._series_of: dict[str, frozenset[Labels]] = {}
+        self._ended: dict[str, datetime] = {}  # when rules that write nothing first wrote nothing
         self._active: dict[str, dict[str, ActiveAlert]] = {}
         for alert in seed:
             self._active.setdefault(alert.rule, {})[alert.key] = alert
@@ -150,6 +151,8 @@ class Evaluator:
 
     def _judge(self, rule: Rule, group: RuleGroup, reading: Reading) -> list[Transition]:
         now, at = reading.at, reading.at - group.query_offset
+        if not reading.vector and self._is_silent(rule, at):
+            return []
         if isinstance(rule, RecordingRule):
             self._record(rule, reading.vector, group.limit, at)
             return []
@@ -202,7 +205,16 @@ class Evaluator:
         for series in self._series_of.get(rule.id, frozenset()) - mine.keys():
             del self._writers[series]
         self._series_of[rule.id] = frozenset(mine)
+        if mine:
+            self._ended.pop(rule.id, None)
+        else:
+            self._ended[rule.id] = at
         self._store.source(_source_name(rule.id), {}).put(mine.values(), millis(at))
+
+    def _is_silent(self, rule: Rule, at: datetime) -> bool:
+        """It has nothing active, and the store says already that nothing of it goes on."""
+        ended_at = self._ended.get(rule.id)
+        return ended_at is not None and ended_at < at and not self._active.get(rule.id)
 
     def _expand(
         self, rule: AlertRule, text: str, labels: Mapping[str, str], value: float, at: datetime

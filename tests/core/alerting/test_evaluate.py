@@ -69,6 +69,39 @@ def test_a_rule_sees_what_the_rules_before_it_wrote() -> None:
     assert change.alert.labels == {"alertname": "A", "job": "api", "team": "infra"}
 
 
+def test_what_was_written_before_the_clock_was_set_back_is_gone_though_nothing_follows() -> None:
+    bench = Bench(group(record("twice", "m * 2"), alert("A", "m")))
+    bench.put("m", 1)
+    bench.evaluate()
+    began = bench.now
+    for _ in range(20):
+        bench.later()
+        bench.vanish("m")
+        bench.evaluate()
+    bench.now = began - timedelta(seconds=1)
+    bench.vanish("m")
+    bench.evaluate()
+    bench.now = began + timedelta(seconds=1)
+
+    assert bench.query("twice") == bench.query("ALERTS") == {}
+
+
+def test_a_rule_that_was_silent_for_long_speaks_and_ends_as_any_other() -> None:
+    bench = Bench(group(record("twice", "m * 2"), alert("A", "m")))
+    for _ in range(3):
+        bench.evaluate()
+        bench.later()
+    bench.put("m", 1)
+    bench.evaluate()
+    assert list(bench.query("twice").values()) == [2]
+    assert len(bench.query("ALERTS")) == 1
+    bench.later()
+    bench.vanish("m")
+    bench.evaluate()
+
+    assert bench.query("twice") == bench.query("ALERTS") == {}
+
+
 def test_recorded_series_end_with_their_cause() -> None:
     bench = Bench(group(record("twice", "m * 2")))
     bench.put("m", 1)
