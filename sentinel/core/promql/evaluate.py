@@ -41,6 +41,7 @@ from sentinel.core.promql.nodes import (
 from sentinel.core.promql.parse import parse, pretty
 from sentinel.core.promql.select import instant, ranges, subquery
 from sentinel.core.promql.sets import SETS, set_operation
+from sentinel.core.promql.sure import needs_series
 
 LOOKBACK_MS = 300_000
 STEP_MS = 60_000
@@ -74,6 +75,7 @@ class Expression:
         self._closed = compat == 2
         self._evaluate = _Compiler(legacy=self._closed).any(node)
         self._extent = extent_of(node, LOOKBACK_MS)
+        self._needs_series = self.type == "vector" and needs_series(node)
 
     @property
     def metric_names(self) -> frozenset[str]:
@@ -120,6 +122,8 @@ class Expression:
         budget: Budget | None = None,
     ) -> Value:
         """Evaluate one step of a query with these `bounds`: start, end, step."""
+        if self._needs_series and not any(map(store.named, self._extent.names)):
+            return []
         ctx = Context(
             store, at_ms, lookback_ms, default_step_ms, self._closed, *bounds, budget or Budget()
         )

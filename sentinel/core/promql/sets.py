@@ -11,6 +11,7 @@ from sentinel.core.model.labels import Labels
 from sentinel.core.promql.frame import Context, Frame, Remembered, Shape, Vector, checked
 from sentinel.core.promql.matching import signature
 from sentinel.core.promql.nodes import Binary
+from sentinel.core.promql.sure import cannot_fail
 
 SETS = ("and", "or", "unless")
 
@@ -47,9 +48,13 @@ def _same(keys: Sequence[Labels], others: Sequence[Labels]) -> tuple[tuple[int, 
 
 def set_operation(node: Binary, left: Vector, right: Vector) -> Vector:
     partners = Remembered(_partners(signature(node.matching)))
+    may_end_early = node.op != "or" and cannot_fail(node.right)
 
     def evaluate(ctx: Context) -> Frame:
-        mine, theirs = left(ctx), right(ctx)
+        mine = left(ctx)
+        if may_end_early and all(value is None for value in mine.values):
+            return mine
+        theirs = right(ctx)
         known = partners(mine.shape, theirs.shape)
         if node.op == "or":
             rest = _kept(theirs.values, known.of_right, mine.values, want=False)
