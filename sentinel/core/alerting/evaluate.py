@@ -76,6 +76,7 @@ class Evaluator:
         self.groups = tuple(groups)
         self._store = store
         self._setting = setting or Setting()
+        self._lookback_ms, self._step_ms = _ms(self._setting.lookback), _ms(self._setting.interval)
         self._observed_since = observed_since
         self._blind_until = blind_until
         self._windows = windows_of(self.groups, LOOKBACK)
@@ -175,8 +176,8 @@ class Evaluator:
         result = expr.at(
             self._store,
             millis(at),
-            lookback_ms=_ms(self._setting.lookback),
-            default_step_ms=_ms(self._setting.interval),
+            lookback_ms=self._lookback_ms,
+            default_step_ms=self._step_ms,
         )
         return vector_of(result)
 

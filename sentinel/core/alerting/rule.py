@@ -32,10 +32,10 @@ class AlertRule:
     file: str = ""
     line: int = 0
     ordinal: int = 1  # which of its name in its group
+    id: str = field(init=False)
 
-    @property
-    def id(self) -> str:
-        return identify(self.group, self.name, self.ordinal)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", identify(self.group, self.name, self.ordinal))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +47,10 @@ class RecordingRule:
     file: str = ""
     line: int = 0
     ordinal: int = 1
+    id: str = field(init=False)
 
-    @property
-    def id(self) -> str:
-        return identify(self.group, self.name, self.ordinal)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", identify(self.group, self.name, self.ordinal))
 
 
 Rule = AlertRule | RecordingRule

@@ -180,8 +180,7 @@ class Remembered(Generic[T]):
         self._answer: T
 
     def __call__(self, *shapes: Shape) -> T:
-        key = self._key
-        if len(key) != len(shapes) or any(a is not b for a, b in zip(key, shapes, strict=True)):
+        if self._key != shapes:  # a shape equals only itself
             self._answer = self._work(*shapes)
             self._key = shapes
         return self._answer
