@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from sentinel.api.snapshot import Snapshot
@@ -44,6 +45,24 @@ def plan(mode: Mode = Mode.ACT, **changes: Any) -> Plan:
     )
 
 
+@cache
+def _new_state_file() -> bytes:
+    """As a daemon makes it at its first start: to migrate takes longer than most tests."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "state.db"
+        open_memory(file).close()
+        return file.read_bytes()
+
+
+def remembering(file: Path) -> Memory:
+    """A memory in that file, without waits for the disk: nobody pulls the plug of a test."""
+    if not file.exists():
+        file.write_bytes(_new_state_file())
+    memory = open_memory(file)
+    memory.db.execute("PRAGMA synchronous = OFF")
+    return memory
+
+
 @dataclass
 class Daemon:
     """Killed by forgetting it; started again over the same directory by `again`."""
@@ -65,7 +84,7 @@ class Daemon:
         self.loop = self.build()
 
     def open(self) -> Memory:
-        return open_memory(self.folder / "state.db")
+        return remembering(self.folder / "state.db")
 
     @property
     def book(self) -> Book:

@@ -18,9 +18,9 @@ from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.lanes import LaneAnswer
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.target import Target
-from sentinel.store.memory import open_memory
 from tests.core.gpu.gpus import BOX, GIB, A, B, container, gpu, held, host, owner
 from tests.fakes import FakeClock
+from tests.runtime.house import remembering
 
 
 class FakeLane:
@@ -78,7 +78,7 @@ class World:
         self.start()
 
     def start(self) -> None:
-        self.memory = open_memory(self.folder / "state.db")
+        self.memory = remembering(self.folder / "state.db")
         self.lane, self.inbox = FakeLane(), Inbox()
         self.gpus = Gpus(
             self.eyes,

@@ -21,11 +21,11 @@ from sentinel.runtime.inbox import Inbox
 from sentinel.runtime.lanes import LaneAnswer
 from sentinel.runtime.plan import Plan
 from sentinel.runtime.target import Target
-from sentinel.store.memory import open_memory
 from tests.core.gpu.gpus import BOX, container
 from tests.core.host.test_kernel_log import BOX as KILLED
 from tests.core.host.test_kernel_log import HOST_5_4, LIMIT_6_18
 from tests.fakes import FakeClock
+from tests.runtime.house import remembering
 
 
 class FakeLane:
@@ -96,7 +96,7 @@ class World:
         self.start()
 
     def start(self, watched_until: datetime | None = None) -> None:
-        self.memory, self.inbox = open_memory(self.folder / "state.db"), Inbox()
+        self.memory, self.inbox = remembering(self.folder / "state.db"), Inbox()
         self.lanes: dict[str, FakeLane] = {}
         self.watch = HostWatch(
             Surroundings(eyes=self.host, kernel=self.host, written_paths=("/var/lib/s",)),
