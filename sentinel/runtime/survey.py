@@ -11,6 +11,7 @@ from datetime import datetime
 
 from sentinel.core.model.container import Container, Status, Summary
 from sentinel.core.model.errors import SentinelError
+from sentinel.core.policy.discover import is_swapped
 from sentinel.ports import Clock, ContainerEyes
 
 _LOG_LINES = 400
@@ -34,6 +35,7 @@ class Survey:
     tick: float  # monotonic, when it began: what happened since may not be in it
     summaries: Sequence[Summary]  # of the targets only
     names: frozenset[str]  # of every container there is
+    swapped: Sequence[Summary]  # set aside while a container is made anew, or made beside
     others: Sequence[Summary]  # running containers that nothing marks as targets
     strangers: Mapping[str, Container]  # of those, inspected this time, by id
     containers: Mapping[str, Container]  # inspected this time, by id
@@ -58,6 +60,7 @@ def survey(eyes: ContainerEyes, question: Question, clock: Clock) -> Survey:
         tick=tick,
         summaries=summaries,
         names=frozenset(row.name for row in listed),
+        swapped=[row for row in listed if is_swapped(row.name)],
         others=others,
         strangers=_inspected(eyes, unmet, all_of_them=False),
         containers=containers,

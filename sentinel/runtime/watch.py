@@ -12,7 +12,7 @@ from sentinel.core.endpoint import endpoint_of
 from sentinel.core.model.container import Container, EngineEvent
 from sentinel.core.model.errors import SentinelError
 from sentinel.core.model.launch import EndedAs
-from sentinel.core.policy.discover import is_excluded, is_swapped, is_target
+from sentinel.core.policy.discover import is_excluded, is_set_aside, is_swapped, is_target
 from sentinel.ports import Clock, ContainerEyes
 from sentinel.runtime.find import Finder
 from sentinel.runtime.history import History
@@ -190,7 +190,8 @@ class Watch:
 
     def _take(self, seen: Survey) -> None:
         self._find(seen.at)
-        self.set_aside = sorted(name for name in seen.names if is_swapped(name))
+        sieves = self.plan.discover, self.plan.exclude
+        self.set_aside = sorted(row.name for row in seen.swapped if is_set_aside(row, *sieves))
         ours = {row.id for row in seen.summaries}
         self._unplaced = [
             event

@@ -13,6 +13,7 @@ from sentinel.core.model.command import Act, Approve, Command, Pause
 from sentinel.core.model.container import Status
 from sentinel.core.model.errors import Ambiguous, Permanent, Transient
 from sentinel.core.model.intent import Action, Mode
+from sentinel.core.policy.discover import Sieve
 from sentinel.runtime.obey import Obedience
 from sentinel.runtime.order import Later
 from sentinel.store.journal import Journal
@@ -726,6 +727,16 @@ def test_what_was_left_half_way_by_a_state_file_that_is_lost_is_said(
     assert house.shown is not None
     assert [t["name"] for t in house.shown.status["targets"]] == ["t1-b"]
     assert any("t1-a.so-1-00000000 was set aside" in p for p in house.shown.status["problems"])
+
+
+def test_what_another_set_aside_of_what_is_not_looked_after_here_is_not_said(
+    tmp_path: Path, docker: FakeDocker
+) -> None:
+    rename(docker, "t1-a", "t1-a.so-1-00000000")
+    house = daemon(tmp_path, docker, discover=(Sieve(name="t1-b"),))
+
+    assert house.shown is not None
+    assert not any("set aside" in problem for problem in house.shown.status["problems"])
 
 
 def test_a_dead_target_whose_old_limit_kills_it_runs_again_with_the_lowered_one(

@@ -7,7 +7,7 @@ anew is never one.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from sentinel.core.model.container import Summary
@@ -38,7 +38,7 @@ DEFAULT: tuple[Sieve, ...] = (
     Sieve(command="*vllm*serve*"),
     Sieve(command="*vllm.entrypoints.openai.api_server*"),
 )
-_SWAPPED = re.compile(r".+\.s[no]-\d+-[0-9a-f]{8}")
+_SWAPPED = re.compile(r"(?P<own>.+)\.s[no]-\d+-[0-9a-f]{8}")
 
 EXCLUDED: tuple[Sieve, ...] = (Sieve(label="sentinel.supervise=false"),)
 
@@ -54,6 +54,12 @@ def is_excluded(seen: Summary, exclude: Sequence[Sieve]) -> bool:
 def is_swapped(name: str) -> bool:
     """Set aside, or made beside, while a container is made anew."""
     return _SWAPPED.fullmatch(name) is not None
+
+
+def is_set_aside(seen: Summary, discover: Sequence[Sieve], exclude: Sequence[Sieve]) -> bool:
+    """Swapped, and under its own name it would be a target."""
+    found = _SWAPPED.fullmatch(seen.name)
+    return found is not None and is_target(replace(seen, name=found["own"]), discover, exclude)
 
 
 def _has_label(labels: Mapping[str, str], wanted: str) -> bool:
