@@ -151,4 +151,4 @@ def test_killed_anywhere_there_is_one_container_that_serves(
     found = testbed.client.api.inspect_container(row["Id"])
     assert found["HostConfig"]["RestartPolicy"]["Name"] == "unless-stopped"
     assert box.complete()[0] == 200
-    assert "target_gone" not in sentinel.events()
+    assert "target_gone" not in sentinel.events(), sentinel.tail()
