@@ -28,6 +28,7 @@ class LookBack:
                 resolved_at=incident.resolved_at if incident else None,
                 intents=memory.journal.of_incident(step.incident),
                 launches=memory.launches.since(step.target, step.at),
+                under_way=memory.launches.at(step.target, step.at),
             )
             verdict = judge(seen, now)
             if verdict is not None:

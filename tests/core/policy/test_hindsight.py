@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sentinel.core.model.intent import Action, Intent, Mode, Wish
-from sentinel.core.model.launch import By, Launch
+from sentinel.core.model.launch import By, EndedAs, Ending, Launch
 from sentinel.core.policy.hindsight import Hindsight, Verdict, judge
 
 AT = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -31,8 +31,20 @@ def intent(by: str, *, asked: bool = False, action: Action = Action.RESTART) -> 
     )
 
 
-def launch(after: float, by: By = By.OTHER) -> Launch:
-    return Launch(target="t1-a", container_id="c", started_at=AT + minutes(after), by=by)
+def launch(after: float, by: By = By.OTHER, limit: int = 256, **facts: Any) -> Launch:
+    return Launch(
+        target="t1-a",
+        container_id="c",
+        started_at=AT + minutes(after),
+        by=by,
+        argv=("vllm", "serve", "m", "--max-num-seqs", str(limit)),
+        **facts,
+    )
+
+
+def stopped(after: float, kind: EndedAs = EndedAs.PERSON) -> Ending:
+    at = AT + minutes(after)
+    return Ending(kind=kind, because="x", cause="external_stop", at=at, exit_code=1)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +71,45 @@ def launch(after: float, by: By = By.OTHER) -> Launch:
         ),
     ],
 )
-def test_what_became_of_it(facts: dict[str, Any], later: float, verdict: Verdict | None) -> None:
+def test_what_became_of_a_restart(
+    facts: dict[str, Any], later: float, verdict: Verdict | None
+) -> None:
     seen = Hindsight(at=AT, deadline=AT + minutes(15), action="restart", **facts)
 
     assert judge(seen, AT + minutes(later)) is verdict
+
+
+@pytest.mark.parametrize(
+    ("action", "facts", "verdict"),
+    [
+        pytest.param(
+            "lower_max_num_seqs", {"launches": [launch(20)]}, None, id="a restart lowers nothing"
+        ),
+        pytest.param(
+            "lower_max_num_seqs", {"launches": [launch(20, limit=64)]}, Verdict.PERSON, id="lowered"
+        ),
+        pytest.param(
+            "stop_loop", {"launches": [launch(20)]}, None, id="a start does not end a loop"
+        ),
+        pytest.param(
+            "stop_loop",
+            {"launches": [launch(5, By.DOCKER, ending=stopped(6))]},
+            Verdict.PERSON,
+            id="a person ended it",
+        ),
+        pytest.param(
+            "stop_loop",
+            {"launches": [launch(5, By.DOCKER, ending=stopped(6, EndedAs.CRASH))]},
+            None,
+            id="it went on",
+        ),
+    ],
+)
+def test_the_same_is_the_same_deed(
+    action: str, facts: dict[str, Any], verdict: Verdict | None
+) -> None:
+    seen = Hindsight(
+        at=AT, deadline=AT + minutes(15), action=action, under_way=launch(-60), **facts
+    )
+
+    assert judge(seen, AT + minutes(30)) is verdict
