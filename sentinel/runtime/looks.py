@@ -3,6 +3,7 @@
 Asked only when a limit is about to be changed: it reads a stretch of the past.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -20,16 +21,15 @@ _REACH = timedelta(minutes=30)
 _MOST_LOOKS = 720
 _LOOKED_BACK = 1.5  # of the time between two looks: what was not seen is not invented
 _EXPRESSIONS = {
-    "running": "max by (target) (vllm:num_requests_running)",  # the limit is each engine's own
-    "waiting": "sum by (target) (vllm:num_requests_waiting)",
-    "preemptions": "sum by (target) (vllm:num_preemptions_total)",
-    "finished": "min by (target) (sum by (target, engine) (vllm:request_success_total))",
-    "kv": "max by (target) (vllm:kv_cache_usage_perc)",
+    "running": "max(vllm:num_requests_running{%s})",  # the limit is each engine's own
+    "waiting": "sum(vllm:num_requests_waiting{%s})",
+    "preemptions": "sum(vllm:num_preemptions_total{%s})",
+    "finished": "min(sum by (engine) (vllm:request_success_total{%s}))",
+    "kv": "max(vllm:kv_cache_usage_perc{%s})",
 }
 _WARMED_UP = re.compile(r"warming up sampler with (\d+) dummy")
 _MAMBA = re.compile(r"available Mamba cache (?:blocks|slots)\D*(\d+)")
 _DOUBLES = re.compile(r"--performance[-_]mode[ =]throughput\b")
-_COMPILED = {name: compile_expression(text) for name, text in _EXPRESSIONS.items()}
 
 
 def load_of(
@@ -43,7 +43,10 @@ def load_of(
     began = target.container.started_at or now
     since = max(began, now - _REACH)
     step = max(every, (now - since) / _MOST_LOOKS)
-    rows = {what: _points(store, target.name, what, since, now, step) for what in _COMPILED}
+    its = f"target={json.dumps(target.name)}"
+    rows = {
+        what: _points(store, text % its, since, now, step) for what, text in _EXPRESSIONS.items()
+    }
     looks = [
         Look(
             running=int(running),
@@ -74,12 +77,12 @@ def _number(pattern: re.Pattern[str], line: str) -> int | None:
 
 
 def _points(
-    store: Store, name: str, what: str, since: datetime, now: datetime, step: timedelta
+    store: Store, text: str, since: datetime, now: datetime, step: timedelta
 ) -> dict[int, float]:
     step_ms = max(round(step.total_seconds() * 1000), 1)
     try:
         found = range_query(
-            _COMPILED[what],
+            compile_expression(text),
             store,
             millis(since),
             millis(now),
@@ -88,8 +91,7 @@ def _points(
         )
     except EvaluationError:
         return {}
-    mine = (row for row in found if dict(row.labels).get("target") == name)
-    return dict(next((row.points for row in mine), ()))
+    return dict(found[0].points) if found else {}
 
 
 def _said_or_default(target: Target, gpus: Sequence[GpuReading]) -> int | None:

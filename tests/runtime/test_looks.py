@@ -1,4 +1,4 @@
-"""Which limit is in force where the command line does not say one."""
+"""What ran in one launch of one target, and which limit is in force if nothing says one."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,6 +9,7 @@ import pytest
 from sentinel.core.gpu.reading import GpuReading
 from sentinel.core.model.container import Container
 from sentinel.core.model.launch import By, Launch
+from sentinel.core.model.moment import millis
 from sentinel.core.model.series import Store
 from sentinel.runtime.looks import load_of
 from sentinel.runtime.target import Target
@@ -83,3 +84,24 @@ def test_what_an_earlier_run_of_the_same_container_said_holds_until_it_says_anew
 
     found.previous = replace(found.previous, container_id="b" * 64)
     assert load_of(Store(), found, timedelta(seconds=5), NOW).limit == 128
+
+
+def test_only_what_ran_in_the_target_itself_counts() -> None:
+    clock, store, found = FakeClock(), Store(), target({}, {})
+    for _ in range(4):
+        clock.advance(seconds=5)
+        for name, running in {"t1-a": 3.0, "t1-b": 40.0, "t1-ab": 50.0}.items():
+            store.source(f"scrape/{name}", {"target": name}).put(
+                [
+                    ("vllm:num_requests_running", {"engine": "0"}, running),
+                    ("vllm:num_requests_running", {"engine": "1"}, running - 1),
+                    ("vllm:num_requests_waiting", {"engine": "0"}, running + 1),
+                ],
+                millis(clock.now()),
+            )
+
+    load = load_of(store, found, timedelta(seconds=5), clock.now())
+    of_another = load_of(store, replace(found, name="gone"), timedelta(seconds=5), clock.now())
+
+    assert [(look.running, look.waiting) for look in load.looks] == [(3, 4)] * 4
+    assert of_another.looks == []
