@@ -85,7 +85,10 @@ def begun(
     """
     wish = intent.wish
     change = change_of(described, wanted_by(wish), Load(limit=None), lowered)
-    refusals = [one for one in change.refusals if one.guard not in wish.forced]
+    found = [*change.refusals]
+    if change.deploys:
+        found.append(Refusal(guard="deploy_in_progress", because=change.deploys))
+    refusals = [one for one in found if one.guard not in wish.forced]
     if refusals:
         return refusals[0]
     if change.edited is None:

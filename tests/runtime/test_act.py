@@ -12,7 +12,7 @@ import pytest
 from sentinel.core.model.command import Act, Approve, Command, Pause
 from sentinel.core.model.container import Status
 from sentinel.core.model.errors import Ambiguous, Permanent, Transient
-from sentinel.core.model.intent import Action, Mode
+from sentinel.core.model.intent import Action, Mode, Wish
 from sentinel.core.policy.discover import Sieve
 from sentinel.runtime.obey import Obedience
 from sentinel.runtime.order import Later
@@ -260,6 +260,36 @@ def test_a_person_who_starts_it_anew_first_is_left_alone(house: Daemon, docker: 
     assert outcomes(house) == ["rolled_back"]
     assert [done for done in docker.done if not done.startswith(("create", "remove"))] == []
     assert limit_of(docker) == "256"
+
+
+@pytest.mark.parametrize(
+    ("forced", "outcome"), [((), "refused"), (("deploy_in_progress",), "verified")]
+)
+def test_a_deploy_that_has_begun_since_it_was_decided_is_not_disturbed(
+    house: Daemon, docker: FakeDocker, forced: tuple[str, ...], outcome: str
+) -> None:
+    seen = docker.boxes["t1-a"].seen
+    assert seen.started_at is not None
+    wish = Wish(
+        target="t1-a",
+        action=LOWER,
+        mode=Mode.ACT,
+        because="x",
+        by="ada",
+        container_id=seen.id,
+        saw_started_at=seen.started_at,
+        limit=64,
+        forced=forced,
+    )
+    house.memory.journal.reserve(wish, house.clock.now())
+    composes = docker.add(f"{seen.id[:12]}_t1-a")
+    composes.seen = replace(composes.seen, id="c" * 64, status=Status.CREATED)
+    house.run(60)
+
+    assert outcomes(house) == [outcome]
+    if not forced:
+        assert "Docker Compose is making t1-a anew" in closed_because(house)
+        assert docker.done == []
 
 
 # restored
