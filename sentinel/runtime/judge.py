@@ -86,7 +86,11 @@ class Judge:
         )
         target.seen = seen
         before, standing = target.standing, judge(seen, now)
-        target.standing, target.crashed = standing, is_crashed(seen, standing)
+        target.standing, target.crashed = (
+            standing,
+            is_crashed(seen, standing, before=target.crashed),
+        )
+        target.start_failed = _failed_to_start(target)
         if not target.crashed and standing.state is not State.HUNG:
             target.failing_since = None
         elif target.failing_since is None:
@@ -182,7 +186,7 @@ class Judge:
         values = [float(each is state) for each in State]
         values += [float(each is Traffic.UNMANAGED) for each in Traffic]
         values += [float(state in _UP), float(target.crashed)]
-        values += [float(_failed_to_start(target)), float(target.name in self._in_vain)]
+        values += [float(target.start_failed), float(target.name in self._in_vain)]
         if _is_beginning(target):
             up_since = target.container.started_at if target.container.is_up else None
             began = up_since or target.since  # the launch that is over is not its start
@@ -228,6 +232,8 @@ def _is_beginning(target: Target) -> bool:
 def _failed_to_start(target: Target) -> bool:
     """Its last start ended in failure before it was ready; one under way proves nothing yet."""
     launch = target.launch
+    if target.start_failed and target.standing.state is State.RESTARTING:
+        return True  # perhaps with another container
     if launch is None or launch.ready_at is not None:
         return False
     if launch.ending is not None:

@@ -32,6 +32,7 @@ class Target:
     since: datetime
     seen: Witnesses | None = None  # what it was last judged by
     crashed: bool = False
+    start_failed: bool = False
     failing_since: datetime | None = None
     is_gone: bool = False  # Docker removed it when it exited; kept so that people hear of it
     # what it answered
@@ -97,8 +98,16 @@ class Target:
         waiting = int(self.load.waiting or 0)
         return Served(completed=min(completed), waiting=waiting, model=self.model)
 
-    def forget_answers(self) -> None:
-        """A new launch begins: nothing that the last one said holds for it."""
+    def begin_anew(self) -> None:
+        """A new launch begins, or another container was made, perhaps not started yet."""
+        if self.launch is not None:
+            self.previous, self.previous_ending = self.launch, self.launch.ending
+            self.previous_was_ready = self.launch.ready_at is not None
+        self.launch = self.seen_up_at = None
+        self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        """Nothing that the last one said holds for it."""
         self.scraping = self.checking = False
         self.probing = 0
         self.scrape = self.health = self.probe = self.seen = None

@@ -275,8 +275,7 @@ class Watch:
                 container_id=container.id[:12],
             )
         elif target.key != (container.id, container.started_at):
-            target.forget_answers()
-            target.launch = target.seen_up_at = None
+            target.begin_anew()
         before, target.is_gone = target.container, False
         target.container, target.seen_at = container, now
         target.endpoint = endpoint_of(container, self.plan.target(container.name).endpoint)

@@ -96,6 +96,11 @@ def events_of(house: Daemon) -> list[str]:
     return [row["event"] for row in rows]
 
 
+def told_of(house: Daemon, alertname: str) -> list[str]:
+    rows = house.memory.db.execute("SELECT event, facts FROM record WHERE event LIKE 'alert_%'")
+    return [row["event"] for row in rows if alertname in row["facts"]]
+
+
 def limit_of(docker: FakeDocker, name: str = "t1-a") -> str:
     return docker.boxes[name].seen.argv[-1]
 
@@ -183,6 +188,8 @@ def test_one_that_dies_of_it_is_taken_back(house: Daemon, docker: FakeDocker) ->
 
     assert outcomes(house) == ["rolled_back"]
     assert docker.done[-2:] == ["remove t1-a", "start t1-a"]
+    for alertname in ("VllmContainerExited", "VllmStartupFailed"):
+        assert told_of(house, alertname) == ["alert_firing", "alert_resolved"]
     assert limit_of(docker) == "256"
     assert docker.boxes["t1-a"].seen.restart_policy == "unless-stopped"
     assert house.state("t1-a") == "idle"
@@ -325,6 +332,7 @@ def test_a_limit_is_restored_at_the_next_restart_for_another_reason(
     assert limit_of(docker) == "256"
     assert "limit_restored" in events_of(house)
     assert house.state("t1-a") == "idle"
+    assert told_of(house, "VllmContainerExited") == ["alert_firing", "alert_resolved"]
 
 
 def test_nothing_to_restore_changes_nothing(house: Daemon) -> None:

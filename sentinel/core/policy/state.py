@@ -42,16 +42,19 @@ def judge(seen: Witnesses, now: datetime) -> Standing:
     return _running(seen, seen.launch, now)
 
 
-def is_crashed(seen: Witnesses, standing: Standing) -> bool:
-    """Its container exited unexpectedly and it has not answered as a server since."""
-    if standing.state is State.FAILED:
+def is_crashed(seen: Witnesses, standing: Standing, *, before: bool = False) -> bool:
+    """Its container exited unexpectedly and it has not answered as a server since.
+
+    `before`: so it was at the last look, perhaps in another container of this name.
+    """
+    if standing.state is State.FAILED or (before and standing.state is State.RESTARTING):
         return True
     if standing.state not in (State.STARTING, State.RESTARTING, State.STOPPING, State.UNKNOWN):
         return False
     if seen.launch is None or seen.launch.ready_at is None or seen.launch.ending is not None:
         ending = seen.launch.ending if seen.launch else None
-        before = ending or seen.previous_ending
-        return before is not None and before.kind in (EndedAs.CRASH, EndedAs.OOM)
+        last = ending or seen.previous_ending
+        return last is not None and last.kind in (EndedAs.CRASH, EndedAs.OOM)
     return False
 
 
@@ -59,7 +62,7 @@ def _not_running(seen: Witnesses, container: Container, now: datetime) -> Standi
     match container.status:
         case Status.PAUSED:
             return Standing(state=State.PAUSED, because="its container is paused")
-        case Status.CREATED:
+        case Status.CREATED if seen.own_step is None:
             return Standing(state=State.STOPPED, because="created, and never started")
         case Status.RESTARTING:
             return Standing(

@@ -82,6 +82,11 @@ ENDED = [
         id="Docker waits before its next try",
     ),
     pytest.param(seen(container=container(Status.CREATED)), State.STOPPED, id="never started"),
+    pytest.param(
+        seen(container=container(Status.CREATED), own_step="start"),
+        State.RESTARTING,
+        id="made anew by us, and started next",
+    ),
 ]
 STARTING = [
     pytest.param(seen(launch=launch(ready=False)), State.STARTING, id="loading"),
