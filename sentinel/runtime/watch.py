@@ -204,7 +204,9 @@ class Watch:
             self._gone(name, seen)
         for row in seen.summaries:
             container = seen.containers.get(row.id)
-            if container is not None:
+            if container is not None and container.name != row.name:
+                self._wanted = True  # it has another name since it was listed
+            elif container is not None:
                 self._seen(container, seen.logs.get(row.id, ""), seen.at)
                 self.targets[container.name].looked_tick = seen.tick
                 self._known[row.id] = row.fingerprint

@@ -385,3 +385,26 @@ def test_a_child_killed_for_memory_and_a_clean_looking_exit_is_out_of_memory(
     incident = house.memory.incidents.get(1)
     assert incident is not None
     assert incident.diagnosis["cause"] == "cgroup_oom"
+
+
+def test_a_name_that_changes_while_it_is_looked_at_is_nobodys_before_the_next_look(
+    house: Daemon, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = docker.inspect
+
+    def renamed(container_id: str) -> Container | None:
+        found = real(container_id)
+        aside = found is not None and found.name == "t1-a"
+        return replace(found, name="t1-a.so-1-0123abcd") if found and aside else found
+
+    monkeypatch.setattr(docker, "inspect", renamed)
+    started_by_docker(docker, "t1-a")
+    house.run(10)
+    assert sorted(house.loop.parts.watch.targets) == ["t1-a", "t1-b"]
+
+    monkeypatch.undo()
+    house.run(20)
+    assert (
+        house.loop.parts.watch.targets["t1-a"].container.started_at
+        == docker.boxes["t1-a"].seen.started_at
+    )
