@@ -23,6 +23,8 @@ class Clients:
             self.answers[status] += 1
             if once:
                 return
+            if status == 0:
+                self._done.wait(0.5)  # it may be down
 
     def leave(self) -> None:
         self._done.set()
