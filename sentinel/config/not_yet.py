@@ -25,6 +25,8 @@ _NOT_YET = {
     "receivers.*.email_configs": "no e-mail is sent yet",
     "receivers.*.alertmanager_configs": "alerts are not sent on to an Alertmanager yet",
     "global.slack_socket_mode": "there are no buttons in Slack yet; use `sentinel approve`",
+    "receivers.*_configs.*.http_config": "messages are sent without it yet",
+    "global.http_config": "messages are sent without it yet",
     "templates": "messages have Sentinel's own wording yet",
 }
 
