@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check fix test fast demo e2e fuzz soak bench docs lock clean
+.PHONY: help setup check lint fix test fast demo e2e fuzz soak bench docs lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,14 +19,15 @@ $(STAMP): requirements/dev.lock pyproject.toml deploy/setup.sh
 	PYTHON="$(PYTHON)" deploy/setup.sh "$(VENV)"
 	touch $@
 
-check: setup ## format, lint, types, contracts, spelling, fast tests: what must be green to commit
+check: lint fast ## format, lint, types, contracts, spelling, fast tests: what must be green to commit
+
+lint: setup ## all of that but the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/deptry sentinel
-	$(BIN)/python -m pytest -n 2 -q -m "not docker and not e2e and not slow"
 
 fast: setup ## the fast tests alone
 	$(BIN)/python -m pytest -n 2 -q -m "not docker and not e2e and not slow"

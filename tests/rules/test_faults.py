@@ -26,6 +26,8 @@ from tests.rules.scene import GROUPS, NAMES, Scene
 from tests.rules.virtual_vllm import Load
 from tests.runtime.world import crash_loop, recreate, started_by_person
 
+pytestmark = pytest.mark.slow
+
 Play = Callable[[Scene], object]
 LOGS = Path(__file__).parents[1] / "core" / "diagnosis" / "logs"
 SHIPPED = {rule.name for group in GROUPS for rule in group.rules if isinstance(rule, AlertRule)}
