@@ -1,7 +1,7 @@
 """Looks into each target's own network: does anything listen, is anybody waiting there?
 
-Every few seconds while it may matter; where work is counted and moves, only now and then: a table
-of sockets is dear to the kernel. What it sees waits for the next turn: nothing here is worth one.
+At each slot while it may matter; where work is counted and moves, only now and then. What it
+sees waits for the next turn: nothing here is worth a turn of its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,6 @@ from sentinel.runtime.target import Target
 
 _DEADLINE = 5.0  # seconds
 _AT_WORK = timedelta(seconds=30)
-_ELSE = timedelta(seconds=4)  # a slot of five seconds may come a little early
 
 
 class Sightless:
@@ -63,8 +62,7 @@ def _question(target: Target, now: datetime) -> _Question | None:
         return None
     is_at_work = target.load.is_told and any(pace.demand for pace in target.engines.values())
     answers = target.scrape is not None and target.scrape.ok
-    pause = _AT_WORK if is_at_work else _ELSE
-    if answers and last is not None and timedelta(0) <= now - last.at < pause:
+    if is_at_work and answers and last is not None and timedelta(0) <= now - last.at < _AT_WORK:
         return None
     port = port_inside(container, target.endpoint)
     if port is None:
