@@ -3,7 +3,7 @@
 Prometheus scrapes two targets that replay vLLM 0.32. When it is over it tells at which
 instants it took which scrape and evaluated its rules, and our store is fed the very bodies
 the targets had said, at those instants. Only what Prometheus had not yet committed could
-then differ: so rules read with `offset 1s`, and all else is asked when everything is in.
+then differ: so rules read with `offset 3s`, and all else is asked when everything is in.
 """
 
 import re
@@ -42,23 +42,23 @@ groups:
       - record: ttft:p90
         expr: >-
           histogram_quantile(0.9, sum by (le, instance)
-          (rate(vllm:time_to_first_token_seconds_bucket[8s] offset 1s)))
+          (rate(vllm:time_to_first_token_seconds_bucket[8s] offset 3s)))
       - record: tokens:rate
-        expr: sum by (instance) (rate(vllm:generation_tokens_total[6s] offset 1s))
+        expr: sum by (instance) (rate(vllm:generation_tokens_total[6s] offset 3s))
       - alert: Busy
-        expr: vllm:num_requests_running offset 1s > 2
+        expr: vllm:num_requests_running offset 3s > 2
         for: 2s
         labels: {severity: warning, engine: "{{ $labels.engine }}!"}
       - alert: Still
-        expr: increase(vllm:generation_tokens_total[4s] offset 1s) < 1
+        expr: increase(vllm:generation_tokens_total[4s] offset 3s) < 1
         for: 1s
         keep_firing_for: 3s
       - alert: Slow
         expr: ttft:p90 > 0.01
       - alert: Gone
-        expr: absent(vllm:num_requests_running{job="vllm", engine="0"} offset 1s)
+        expr: absent(vllm:num_requests_running{job="vllm", engine="0"} offset 3s)
       - alert: Restarted
-        expr: resets(vllm:prompt_tokens_total[10s] offset 1s) > 0
+        expr: resets(vllm:prompt_tokens_total[10s] offset 3s) > 0
         keep_firing_for: 2s
       - alert: Many
         expr: count(ALERTS{alertstate="firing"}) > 2
