@@ -175,6 +175,12 @@ class Ledger:
                 Clues(container=container, events=events, own_stop=own_stop, log=None)
             )
             return found if found.kind is not EndedAs.UNWITNESSED else known
+        if known.kind is EndedAs.ENGINE_SHUTDOWN and container.manually_stopped:
+            # the order was heard of before Docker's record of who gave it could be read
+            found = explain_ending(
+                Clues(container=container, events=events, own_stop=False, log=None)
+            )
+            return found if found.kind is EndedAs.PERSON else known
         waited = was.status is Status.RESTARTING
         stopped = container.manually_stopped or any(event.action == "stop" for event in events)
         ended = waited and container.status in _ENDED and known.is_failure

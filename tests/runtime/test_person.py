@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sentinel.core.model.command import Approve, Pause, Resume
+from sentinel.core.model.container import Status
 from sentinel.core.model.errors import Permanent
 from sentinel.core.model.intent import Mode
 from sentinel.core.policy.discover import Sieve
@@ -222,6 +223,24 @@ def test_a_person_who_ends_a_restart_loop_is_believed(
 
     stop_of_the_loop(docker, "t1-a")
     house.run(60, deaf=not heard)
+
+    assert docker.done == []
+    assert house.state("t1-a") == "stopped"
+    assert "stopped by a person" in house.target("t1-a")["because"]
+
+
+def test_a_stop_that_is_heard_of_before_dockers_record_of_it_is_a_persons(
+    house: Daemon, docker: FakeDocker
+) -> None:
+    box = docker.boxes["t1-a"]
+    box.seen = replace(box.seen, restart_policy="always")
+    waits_for_docker(docker, "t1-a")
+    stop_of_the_loop(docker, "t1-a")
+    stopped = box.seen
+    box.seen = replace(stopped, status=Status.RESTARTING, manually_stopped=False)
+    house.run(3)
+    box.seen = stopped
+    house.run(60)
 
     assert docker.done == []
     assert house.state("t1-a") == "stopped"
