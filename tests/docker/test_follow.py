@@ -71,12 +71,11 @@ def test_cuda_out_of_memory_is_told_within_a_second_and_counted_once(
     box.fault("cuda_oom")
     at = told(hook, "VllmOOM")
     box.wait_exit()
-    incident = named(sentinel)
+    incident = named(sentinel, "cuda_oom_runtime")
     wait_until(lambda: sentinel.target(box.name).get("state") == "failed", 20, "the end")
 
     assert at - began < timedelta(seconds=1)
     assert count(sentinel, oom_series(box, "cuda_runtime")) == 1
-    assert incident["diagnosis"]["cause"] == "cuda_oom_runtime"
     assert "1.96 GiB were asked for and 1.68 GiB" in incident["diagnosis"]["advice"]
 
 
@@ -92,23 +91,22 @@ def test_a_process_killed_for_memory_while_its_server_lives(
     hog = "x = []\nwhile True: x.append(bytearray(1 << 20))"
     box.container.exec_run(["python3", "-S", "-c", hog])
     at = told(hook, "VllmOOM")
-    incident = named(sentinel)
+    named(sentinel, "cgroup_oom")
 
     assert at - began < timedelta(seconds=3)  # the hog needs a while to fill it
     assert count(sentinel, oom_series(box, "cgroup")) == 1
     assert sentinel.target(box.name)["state"] == "idle"
-    assert incident["diagnosis"]["cause"] == "cgroup_oom"
 
 
-def named(sentinel: Daemon) -> Json:
-    """The open incident, once it has a cause: it may be open a turn before."""
+def named(sentinel: Daemon, cause: str) -> Json:
+    """The open incident, once that is its cause: it may be open, or have a lesser one, before."""
     opened = sentinel.wait_for_incident("open")
 
     def there() -> Json:
         found = sentinel.ask("incidents", "show", opened["id"])
-        return found if found.get("diagnosis", {}).get("cause") else {}
+        return found if found.get("diagnosis", {}).get("cause") == cause else {}
 
-    return wait_until(there, 20, f"its cause to be named:\n{sentinel.tail()}")
+    return wait_until(there, 60, f"{cause} to be named:\n{sentinel.tail()}")
 
 
 def test_each_turn_of_dockers_restart_loop_is_counted_and_its_cause_named(
@@ -117,7 +115,7 @@ def test_each_turn_of_dockers_restart_loop_is_counted_and_its_cause_named(
     sentinel = daemon()
     wait_until(lambda: sentinel.ask("status"), 20, "the daemon")
     box = vllm_box("a", restart_policy="always", env={"SIM_FAULT": "cuda_oom@0.1"})
-    incident = named(sentinel)
+    named(sentinel, "cuda_oom_runtime")
     wait_until(lambda: restarts_of(box) >= 3, 40, "three turns")
     box.container.stop()
     sentinel.wait_for_state(box.name, "stopped")
@@ -128,7 +126,6 @@ def test_each_turn_of_dockers_restart_loop_is_counted_and_its_cause_named(
 
     wait_until(counted, 10, f"each to be counted:\n{sentinel.tail()}")
     assert count(sentinel, oom_series(box, "cuda_runtime")) <= restarts + 1
-    assert incident["diagnosis"]["cause"] == "cuda_oom_runtime"
 
 
 LINE = "ERROR 11-30 12:00:00 [core.py:1] ValueError: number"
